@@ -59,6 +59,14 @@ pub(crate) const FILESYSTEMS: [Package; 5] = [
     commands("util-linux", &["blkid"]),
 ];
 
+/// Servers and clients of NBD that ours talk to; their tests look for them themselves.
+#[allow(dead_code, reason = "only the test command installs them")]
+pub(crate) const NBD: [Package; 3] = [
+    commands("libnbd-bin", &["nbdinfo"]),
+    commands("nbdkit", &["nbdkit"]),
+    commands("qemu-utils", &["qemu-nbd"]),
+];
+
 /// The names of those of `packages` of which no command is found.
 pub(crate) fn missing(packages: &[Package]) -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -177,8 +177,13 @@ fn timed<T>(
 fn packages_for_tests(install: bool) -> [String; 2] {
     let parts: [&[packages::Package]; 2] = [&packages::GUEST, &packages::GRUB];
     let mut missing = parts.map(packages::missing).concat();
-    let others: [&[packages::Package]; 4] =
-        [&packages::PARITY, &packages::ORIGINALS, &packages::COUNTING, &packages::FILESYSTEMS];
+    let others: [&[packages::Package]; 5] = [
+        &packages::PARITY,
+        &packages::ORIGINALS,
+        &packages::COUNTING,
+        &packages::FILESYSTEMS,
+        &packages::NBD,
+    ];
     missing.extend(others.into_iter().flat_map(packages::missing));
     let there = missing.is_empty() || install && installed(&missing);
     if !there {

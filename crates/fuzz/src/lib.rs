@@ -19,6 +19,7 @@ mod kernel;
 mod md;
 mod measured;
 mod metadata;
+mod nbd;
 mod script;
 mod text;
 
@@ -29,6 +30,7 @@ pub use kernel::fuse;
 pub use md::md;
 pub use measured::{parameters, trace};
 pub use metadata::metadata;
+pub use nbd::nbd;
 pub use text::{drive, fio, layout, study};
 
 /// A target with its name.
@@ -43,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     ("layout", layout),
     ("md", md),
     ("metadata", metadata),
+    ("nbd", nbd),
     ("parameters", parameters),
     ("results", results),
     ("store", store),

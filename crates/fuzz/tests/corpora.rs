@@ -48,7 +48,7 @@ macro_rules! replays {
 }
 
 replays!(
-    assembly, drive, fio, fuse, layout, md, metadata, parameters, results, store, study, tar,
+    assembly, drive, fio, fuse, layout, md, metadata, nbd, parameters, results, store, study, tar,
     trace,
 );
 

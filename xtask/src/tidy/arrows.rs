@@ -5,7 +5,7 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 26] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     ("advise", ADVISE),
     ("allocator", &[]),
     ("core", &[]),
@@ -19,6 +19,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("checker", &["core", "random", "metadata"]),
     ("workload", &["core", "random"]),
     ("metadata", &["core"]),
+    ("nbd", &[]),
     ("engine", &["core", "parity", "metadata"]),
     ("targets", &["core", "parity", "random", "engine", "workload"]),
     ("results", &[]),
@@ -81,8 +82,8 @@ const KERNEL_STUDY: &[&str] = &[
 
 /// Fuzzing drives whatever reads what comes from outside.
 const FUZZ: &[&str] = &[
-    "core", "models", "metadata", "workload", "engine", "targets", "results", "study", "store",
-    "report",
+    "core", "models", "metadata", "nbd", "workload", "engine", "targets", "results", "study",
+    "store", "report",
 ];
 
 /// Crates that also use nothing from outside.

@@ -1,0 +1,4 @@
+//! [`nbd`](raidlab_fuzz::nbd) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::nbd(data));

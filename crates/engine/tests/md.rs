@@ -2,12 +2,16 @@
 //! what then stands on them.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
-use raidlab_core::contract::{Event, Work};
+use raidlab_core::contract::{Event, IoOp, IoOutcome, Segment, Work};
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
-use raidlab_engine::{Engine, EngineErrorKind, MdOptions, Member, MemoryMember};
+use raidlab_engine::{
+    Engine, EngineErrorKind, MdOptions, Member, MemberRequest, MemberStore, MemoryMember,
+};
 use raidlab_metadata::md::{
-    ALL, BitmapSeen, Creation, Device, Features, Inspected, Role, Version, WantedBitmap, inspect,
+    ALL, Aside, Bitmap, BitmapSeen, Creation, Device, Features, Inspected, Role, Version,
+    WantedBitmap, inspect,
 };
 
 const SECTORS: u64 = 8192;
@@ -211,7 +215,6 @@ fn an_array_that_is_born_as_a_rebuild_is_rebuilt() {
     assert_eq!(numbers, [0, 1, 3]);
 }
 
-/// An interrupted rebuild goes on where it was.
 #[test]
 fn a_member_missing_without_being_named_needs_consent() {
     let mut devices = created("raid5(3) chunk=64K", Version::V1_2, WantedBitmap::None, true);
@@ -226,4 +229,118 @@ fn a_member_missing_without_being_named_needs_consent() {
     engine.stop().unwrap();
     // From then on it is known.
     assemble(contents(&engine).iter().map(|one| with(one)).collect());
+}
+
+/// What a device's own list says cannot be read is not read from it, and the list stays.
+#[test]
+fn listed_blocks_are_not_read_and_stay_listed() {
+    let mut all: Vec<_> =
+        created("raid1(2)", Version::V1_2, WantedBitmap::None, true).iter().map(bytes).collect();
+    let found = seen(&all[0]);
+    let one = found.superblock().unwrap();
+    let start = one.data_offset as usize;
+    let list = one.beside(one.bad_blocks.offset).unwrap().bytes() as usize;
+    let good = pattern(4096, 3);
+    all[1][(start + 104) * 512..][..4096].copy_from_slice(&good);
+    let entry = ((start as u64 + 104) << 10 | 8).to_le_bytes();
+    all[0][list..list + 8].copy_from_slice(&entry);
+    let mut listed = one.clone();
+    listed.features = listed.features.with(Features::BAD_BLOCKS);
+    listed.emit(&mut all[0][8 * 512..]).unwrap();
+    let mut engine = assemble(all.iter().map(|one| with(one)).collect());
+    let mut back = vec![0; 4096];
+    engine.read_at(Sector(104), &mut back).unwrap();
+    assert!(back == good, "member 0 was read where its list says that it is bad");
+    engine.write_at(Sector(2048), &good).unwrap();
+    engine.stop().unwrap();
+    let found = seen(&contents(&engine)[0]);
+    assert!(found.superblock().unwrap().features.has(Features::BAD_BLOCKS));
+    assert_eq!(found.bad.as_deref(), Some(&[(Sector(104), Sectors(8))][..]));
+}
+
+/// A device that answers when the test says so, the last request first.
+#[derive(Clone, Default)]
+struct Slow(Arc<Mutex<(Vec<u8>, Vec<MemberRequest>)>>);
+
+impl Slow {
+    fn carry_out(bytes: &mut [u8], request: MemberRequest) {
+        let (from, len) = (request.at().bytes() as usize, request.len().bytes() as usize);
+        match request.op() {
+            IoOp::Read => return request.complete_read(&bytes[from..from + len]),
+            IoOp::Write => bytes[from..from + len].copy_from_slice(request.payload()),
+            _ => {}
+        }
+        request.complete(IoOutcome::Ok);
+    }
+
+    /// Carries out what is there, the last first; records that are under way at once must not overlap.
+    fn answer(&self) {
+        let mut slow = self.0.lock().unwrap();
+        let (bytes, requests) = &mut *slow;
+        let mut records: Vec<(u64, u64)> = Vec::new();
+        for request in requests.drain(..).rev() {
+            let (from, to) = (request.at().0, request.at().0 + request.len().0);
+            if request.op() == IoOp::Write && from < 2048 {
+                assert!(records.iter().all(|one| to <= one.0 || one.1 <= from), "{from}..{to}");
+                records.push((from, to));
+            }
+            Self::carry_out(bytes, request);
+        }
+    }
+}
+
+impl MemberStore for Slow {
+    fn sectors(&self) -> Sectors {
+        Sectors(SECTORS)
+    }
+
+    fn submit(&mut self, request: MemberRequest) {
+        let mut slow = self.0.lock().unwrap();
+        // Whoever reads waits for it.
+        match request.op() {
+            IoOp::Read => Self::carry_out(&mut slow.0, request),
+            _ => slow.1.push(request),
+        }
+    }
+}
+
+/// Bits of several pages lie in one sector: whatever the order in which a device carries out what it was given, none is
+/// lost that a write was let out for.
+#[test]
+fn records_that_share_a_sector_go_one_after_another() {
+    let layout = "raid1(2)";
+    let devices = created(layout, Version::V1_2, WantedBitmap::Internal, true);
+    let slow: Vec<Slow> = devices
+        .iter()
+        .map(|device| {
+            let mut bytes = bytes(device);
+            // A bit for each 4 KiB: many pages.
+            let found = seen(&bytes);
+            let Aside::Bitmap(offset) = found.superblock().unwrap().aside else { unreachable!() };
+            let at = found.superblock().unwrap().beside(offset).unwrap().bytes() as usize;
+            let mut head = Bitmap::parse(&bytes[at..]).unwrap();
+            head.chunk = 4096;
+            bytes[at..at + 4096].fill(0);
+            head.emit(&mut bytes[at..]);
+            Slow(Arc::new(Mutex::new((bytes, Vec::new()))))
+        })
+        .collect();
+    let members: Vec<Member> = slow.iter().map(|one| Member::from(one.clone())).collect();
+    let (mut engine, _) = Engine::assemble_md(members, &MdOptions::default()).unwrap();
+    let token = engine.allocate(4096).unwrap();
+    let places = [0_u64, 600, 1200, 1800, 2400, 3000, 3600];
+    for at in places {
+        let segment = Segment { token, offset: 0, len: 8 };
+        engine.submit(IoOp::Write, Sector(at), &[segment], false).unwrap();
+    }
+    let mut replies = Vec::new();
+    while replies.len() < places.len() {
+        engine.poll_replies(&mut replies).unwrap();
+        slow.iter().for_each(Slow::answer);
+    }
+    for one in &slow {
+        let bytes = one.0.lock().unwrap().0.clone();
+        let BitmapSeen::Found(_, bits) = seen(&bytes).bitmap else { panic!("no bitmap") };
+        assert!(bits >= Some(places.len() as u64), "{bits:?} bits are set");
+    }
 }

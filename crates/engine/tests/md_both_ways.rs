@@ -23,7 +23,7 @@ use guest::{TempDir, guest_or_skip};
 use raidlab::Files;
 
 /// Cases of a sample: the guest's time is short.
-const SAMPLE: usize = 5;
+const SAMPLE: usize = 3;
 /// Sections of one guest.
 const MOST: usize = 15;
 

@@ -62,7 +62,8 @@ impl Drives {
             self.find_entries(device, &mut log.entries);
         }
         let bitmap = bits.iter().map(|bits| Finding::Whole(*bits)).collect();
-        Examined { sectors, logical_block: span.block, superblock, bitmap, log }
+        let bad = Vec::new();
+        Examined { sectors, logical_block: span.block, superblock, bitmap, log, bad }
     }
 
     /// The superblock on a drive.

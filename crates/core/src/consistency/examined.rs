@@ -8,7 +8,7 @@
 use super::{LogEntry, MetaArea};
 use crate::array::{Config, Consistency};
 use crate::contract::Superblock;
-use crate::units::{MemberIndex, Sectors};
+use crate::units::{MemberIndex, Sector, Sectors};
 
 /// What identifies an array.
 pub type ArrayId = [u8; 16];
@@ -137,6 +137,8 @@ pub struct Examined {
     pub bitmap: Vec<Finding<u64>>,
     /// Its log.
     pub log: LogFound,
+    /// Ranges of its data that its own list says cannot be read.
+    pub bad: Vec<(Sector, Sectors)>,
 }
 
 impl Examined {

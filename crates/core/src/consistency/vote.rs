@@ -146,6 +146,10 @@ impl Decision<'_> {
             journal: logs.journal,
             nonce: self.found.nonce,
         });
+        let members = (0..).map(MemberIndex).zip(&self.found.members);
+        let listed =
+            members.flat_map(|(member, one)| one.bad.iter().map(move |bad| (member, bad.0, bad.1)));
+        array.believe_lists(listed).map_err(AssembleError::Config)?;
         Ok((array, logs.journal_lost, resync))
     }
 

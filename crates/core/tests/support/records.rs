@@ -145,6 +145,7 @@ impl Records {
                 superblock,
                 bitmap: (0..parameters.pages).map(page).collect(),
                 log: LogFound { entries: entries.collect(), ..LogFound::default() },
+                bad: Vec::new(),
             }
         };
         let mut members: Vec<_> = (0..members).map(examined).collect();

@@ -1,11 +1,12 @@
-//! The list of bad blocks of a device: 64-bit entries, the first sector above ten bits of length.
+//! The list of bad blocks of a device: 64-bit entries, the first sector above ten bits of length. Sectors count from
+//! the start of the device, as Linux 6.1 was seen to take them, not from that of the data.
 
 use raidlab_core::{Sector, Sectors};
 
 /// Entries of a list of `size` bytes at most: 8 sectors have 512.
 const END: u64 = u64::MAX;
 
-/// The ranges that a list names, in sectors from the start of the data.
+/// The ranges that a list names, in sectors from the start of the device.
 pub fn parse(bytes: &[u8], shift: u8) -> Vec<(Sector, Sectors)> {
     let (words, _) = bytes.as_chunks::<8>();
     let entries = words.iter().map(|word| u64::from_le_bytes(*word));

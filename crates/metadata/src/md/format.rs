@@ -65,8 +65,10 @@ impl MetadataFormat for Md {
         let fits = superblock.whole().map(|carried| room(&carried.parameters));
         let bitmap = kept.as_ref().map(bits).unwrap_or_default();
         let log = LogFound::default();
+        let bad = found.bad.clone().unwrap_or_default();
         let sectors_shown = fits.unwrap_or(sectors);
-        let examined = Examined { sectors: sectors_shown, logical_block, superblock, bitmap, log };
+        let examined =
+            Examined { sectors: sectors_shown, logical_block, superblock, bitmap, log, bad };
         let places = match kept {
             Some(kept) => Places::of_md(sectors, Sectors(kept.superblock().size), kept),
             None => Places::default(),

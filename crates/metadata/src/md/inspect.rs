@@ -69,7 +69,7 @@ pub struct Inspected {
     pub unreadable: Vec<Version>,
     /// The bitmap.
     pub bitmap: BitmapSeen,
-    /// Ranges of the data that are listed as bad; `None` where the list cannot be read.
+    /// Ranges of the data that are listed as bad, from the start of the data; `None` where the list cannot be read.
     pub bad: Option<Vec<(Sector, Sectors)>>,
     /// Partial parity, or the journal.
     pub log: LogSeen,
@@ -161,7 +161,14 @@ fn bad(device: &mut dyn Source, one: &Superblock) -> Option<Vec<(Sector, Sectors
         return Some(Vec::new());
     }
     let bytes = read(device, one.beside(log.offset)?, Sectors(u64::from(log.size)))?;
-    Some(bad_blocks::parse(&bytes, log.shift))
+    // The list counts from the start of the device, and what lies before the data is no data.
+    let start = one.data_offset;
+    let within = |(at, len): (Sector, Sectors)| {
+        let end = at.0.saturating_add(len.0);
+        let from = at.0.max(start);
+        (end > from).then(|| (Sector(from - start), Sectors(end - from)))
+    };
+    Some(bad_blocks::parse(&bytes, log.shift).into_iter().filter_map(within).collect())
 }
 
 fn log(device: &mut dyn Source, one: &Superblock) -> LogSeen {

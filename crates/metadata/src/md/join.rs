@@ -61,7 +61,7 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         .map(|place| place.given.and_then(|given| all[given].superblock()))
         .collect();
     let consistency = consistency(all, &assembly.places, newest, &assembly.layout)?;
-    writable(all, &assembly, newest)?;
+    writable(&assembly, newest)?;
     let named = unnamed(newest);
     let mut absent = assembly.failed();
     absent.iter_mut().zip(named).for_each(|(word, named)| *word &= !named);
@@ -134,11 +134,7 @@ fn not_written(what: String) -> Cannot {
 }
 
 /// Whether this version writes such an array.
-fn writable(
-    all: &[Inspected],
-    assembly: &super::Assembly,
-    newest: &Superblock,
-) -> Result<(), Cannot> {
+fn writable(assembly: &super::Assembly, newest: &Superblock) -> Result<(), Cannot> {
     for (feature, what) in [
         (Features::JOURNAL, "it has a journal, which md writes all to first"),
         (Features::PPL, "it logs partial parity"),
@@ -154,15 +150,6 @@ fn writable(
             "device {} of those given is about to replace a member: leave one of both out",
             out.given + 1
         )));
-    }
-    for given in assembly.places.iter().filter_map(|place| place.given) {
-        if all[given].bad.as_ref().is_none_or(|list| !list.is_empty()) {
-            return Err(not_written(format!(
-                "device {} of those given has a list of bad blocks, which is only read: leave the device out, and \
-                 replace it",
-                given + 1
-            )));
-        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use raidlab_core::{Sector, Sectors};
 use raidlab_metadata::md::{
     Allowed, Assembly, Cannot, Features, Inspected, Obstacle, Role, Superblock, Why, assemble,
+    inspect,
 };
 
 use super::device::{raid5, seen};
@@ -173,4 +174,22 @@ fn small_arrays_are_what_they_amount_to() {
     assert_eq!(decide(&pair).unwrap().layout.to_string(), "raid1(2)");
     let alone = Superblock { level: 1, layout: 0, chunk: 0, ..raid5(1, 0) };
     assert_eq!(decide(&[alone]).unwrap().layout.to_string(), "single");
+}
+
+/// As Linux 6.1 was seen to take them: entries count from the start of the device, not from that of the data.
+#[test]
+fn bad_blocks_count_from_the_start_of_the_device() {
+    let [mut a, ..] = three();
+    a.features = Features::BAD_BLOCKS;
+    let mut bytes = vec![0; (super::device::SECTORS * 512) as usize];
+    a.emit(&mut bytes[8 * 512..]).unwrap();
+    let list = (8 + 16) * 512;
+    bytes[list..list + 4096].fill(0xff);
+    for (place, (at, len)) in [(2048 + 104, 8_u64), (2040, 16), (100, 8)].into_iter().enumerate() {
+        let entry: u64 = at << 10 | len;
+        bytes[list + 8 * place..][..8].copy_from_slice(&entry.to_le_bytes());
+    }
+    let found = inspect(&mut super::device::Disk(bytes));
+    let ranges = [(104, 8), (0, 8)].map(|(at, len)| (Sector(at), Sectors(len)));
+    assert_eq!(found.bad.as_deref(), Some(&ranges[..]));
 }

@@ -117,18 +117,30 @@ impl Array {
         }
         array.members.failed = MemberSet::from_words(failed);
         array.members.stopped = true;
-        for (member, at, len) in bad {
-            if !array.setup.is_member(*member) || array.members.failed.contains(*member) {
+        array.believe_lists(bad.iter().copied())?;
+        Ok(array)
+    }
+
+    /// Members' own lists say that these ranges of them cannot be read.
+    ///
+    /// # Errors
+    /// When a member has more of them than are remembered.
+    pub(crate) fn believe_lists(
+        &mut self,
+        listed: impl Iterator<Item = (MemberIndex, Sector, Sectors)>,
+    ) -> Result<(), ConfigError> {
+        for (member, at, len) in listed {
+            if !self.setup.is_member(member) || self.members.failed.contains(member) {
                 continue;
             }
             let end = at.0.saturating_add(len.0);
-            if !array.members[*member].bad.insert(at.0, end) {
+            if !self.members[member].bad.insert(at.0, end) {
                 let reason = format!("member {member} has more bad blocks than a list may hold");
                 return Err(ConfigError { key: "members", reason });
             }
-            array.members.note_partial(*member);
+            self.members.note_partial(member);
         }
-        Ok(array)
+        Ok(())
     }
 
     /// Whether the array is lost without these members.

@@ -74,7 +74,8 @@ fn a_study_that_cannot_be_is_refused_with_file_line_and_key() {
     let path = scratch.file("study.toml", "title = \"A study\nrounds = 1\n");
     raidlab([Path::new("compare"), &path]).refused(&["study.toml:1: this is not TOML"]);
     let missing = scratch.path().join("missing.toml");
-    raidlab([Path::new("compare"), &missing]).refused(&["missing.toml: cannot read the study"]);
+    raidlab([Path::new("compare"), &missing])
+        .refused(&["missing.toml: cannot read the study", "`raidlab study new "]);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_study_that_cannot_be_run_is_told_before_it_is() {
         let study = scratch.file("study.toml", text);
         raidlab([Path::new("study"), Path::new("check"), &study])
     };
-    assert!(check(SMALL).good().stdout.contains("2 layouts, 4 workloads, 16 cells, 1 rounds"));
+    assert!(check(SMALL).good().stdout.contains("2 layouts, 4 workloads, 16 cells, 1 round"));
     assert!(check(&small_on_files("4MiB")).good().stdout.contains("with --on DIR only"));
     let wrong = SMALL.replace("rounds = 1", "rounds = 0").replace("\"raid5\"", "\"raid57\"");
     let ran = check(&wrong);

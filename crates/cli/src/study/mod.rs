@@ -161,6 +161,7 @@ fn check(file: &Path) -> Result<String, Failure> {
 fn amount(study: &Study) -> String {
     let (layouts, workloads) = (study.layouts.len(), study.workloads.len());
     let rounds = match (study.rounds, study.max_rounds) {
+        (1, 1) => "1 round".to_owned(),
         (least, most) if least == most => format!("{least} rounds"),
         (least, most) => format!("{least} to {most} rounds"),
     };

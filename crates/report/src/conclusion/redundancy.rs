@@ -29,7 +29,10 @@ pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
     let preliminary = if row.is_preliminary() { ", by too few rounds to be sure" } else { "" };
     let text = if effect < least {
         format!(
-            "Giving up redundancy gains nothing in any of {}: the most is {} on {} beside {} at {} with {} ({}).",
+            "Giving up redundancy gains no more than {:.1}{}%, below which differences mean nothing, in any of {}: the \
+             most is {} on {} beside {} at {} with {} ({}).",
+            (least - 1.0) * 100.0,
+            number::NO_BREAK,
             number::counted(count, "row"),
             change(bare, safe),
             bare.layout,

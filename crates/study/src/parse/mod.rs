@@ -112,7 +112,11 @@ pub fn load(path: &Path) -> Result<Study, StudyError> {
 pub fn read_text(path: &Path) -> Result<String, StudyError> {
     std::fs::read_to_string(path).map_err(|error| {
         let name = path.display().to_string();
-        let reason = format!("cannot read the study file: {error}");
+        let begin = match error.kind() {
+            std::io::ErrorKind::NotFound => format!("; `raidlab study new {name}` begins one"),
+            _ => String::new(),
+        };
+        let reason = format!("cannot read the study file: {error}{begin}");
         StudyError::new(Kind::Unreadable, &name, None, "", reason).with_source(error)
     })
 }

@@ -16,7 +16,7 @@ use extent::Extent;
 use raidlab_core::contract::{IoOp, IoOutcome, Pacing};
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
-use raidlab_metadata::md::{Allowed, Creation, Device, Version, WantedBitmap};
+use raidlab_metadata::md::{Allowed, Bitmap, Creation, Device, Version, WantedBitmap};
 
 const SECTORS: u64 = 3072;
 const SECTOR: usize = 512;
@@ -24,6 +24,7 @@ const SECTOR: usize = 512;
 const BLOCKS: usize = 48;
 const BLOCK: usize = 4096;
 const SEEDS: u64 = 60;
+const FAST: Pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
 
 struct Random(u64);
 
@@ -144,6 +145,12 @@ fn created(layout: &Layout, version: Version, bitmap: WantedBitmap) -> Vec<Drive
         let mut bytes = vec![0; SECTORS as usize * SECTOR];
         for (at, piece) in pieces {
             bytes[at.bytes() as usize..][..piece.len()].copy_from_slice(piece);
+            // A bit for each 4 KiB, none of them set: what is not recorded is not made consistent.
+            if let Some(mut head) = Bitmap::parse(piece) {
+                head.chunk = 4096;
+                bytes[at.bytes() as usize..][..piece.len()].fill(0);
+                head.emit(&mut bytes[at.bytes() as usize..]);
+            }
         }
         Drive::new(bytes)
     };
@@ -159,7 +166,7 @@ fn start(drives: &[Drive], dirty_degraded: bool) -> Result<Engine, String> {
     let options = MdOptions { allowed, ..MdOptions::default() };
     let (mut engine, _) =
         Engine::assemble_md(members, &options).map_err(|error| error.to_string())?;
-    engine.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None }).unwrap();
+    engine.pace(FAST).unwrap();
     Ok(engine)
 }
 
@@ -192,10 +199,15 @@ fn live(engine: &mut Engine, drives: &mut Vec<Drive>, model: &mut Model, random:
                 if let Some(member) = failed {
                     let fresh = Drive::new(vec![0; SECTORS as usize * SECTOR]);
                     drives.push(fresh.clone());
+                    // The power is cut in the midst of it.
+                    engine.pace(Pacing { least: 1, most: 1 << 10, share: None }).unwrap();
                     engine.add(member, Member::from(fresh)).unwrap();
                 }
             }
-            _ => engine.finish_background(&AtomicBool::new(false)).unwrap(),
+            _ => {
+                engine.pace(FAST).unwrap();
+                engine.finish_background(&AtomicBool::new(false)).unwrap();
+            }
         }
     }
 }

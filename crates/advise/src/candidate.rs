@@ -105,6 +105,9 @@ pub struct Dropped {
     pub reason: String,
 }
 
+/// Why layouts without redundancy are left out.
+pub const BARE: &str = "lose everything with one drive";
+
 /// What is searched, and what is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
@@ -173,7 +176,7 @@ fn violated(wanted: &Wanted, structure: &Structure) -> Option<String> {
     let survives = layout.survives();
     if survives < limits.survive {
         let what = match survives {
-            0 => "lose everything with one drive".to_owned(),
+            0 => BARE.to_owned(),
             survives => format!("survive any {survives} lost, not {}", limits.survive),
         };
         return Some(what);
@@ -194,7 +197,7 @@ fn violated(wanted: &Wanted, structure: &Structure) -> Option<String> {
         Candidate { layout: layout.clone(), spares: structure.spares, mode: Mode::None };
     let usable = candidate.usable(wanted.member()).unwrap_or(0);
     if let Some(least) = limits.capacity.filter(|least| usable < *least) {
-        return Some(format!("have less than {} usable", terabytes(least)));
+        return Some(format!("have less than the capacity asked for, {}", terabytes(least)));
     }
     let drives = f64::from(candidate.drives());
     if let Some((all, each)) = limits.budget.filter(|(all, each)| drives * each > *all) {
@@ -344,7 +347,12 @@ mod tests {
             structures(&found),
             ["raid5(5) + spare", "raid5(6)", "raid5+0(2x3)", "raid6(6)"].map(str::to_owned).into()
         );
-        assert!(found.dropped.iter().any(|one| one.reason == "have less than 30.0 TB usable"));
+        assert!(
+            found
+                .dropped
+                .iter()
+                .any(|one| one.reason == "have less than the capacity asked for, 30.0 TB")
+        );
         asked.limits.budget = Some((1_000.0, 200.0));
         let found = candidates(&asked);
         assert!(found.all.is_empty());

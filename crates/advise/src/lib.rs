@@ -53,7 +53,7 @@ mod search;
 mod wanted;
 
 pub use candidate::{
-    Candidate, Candidates, Dropped, Mode, Structure, candidates, modes, terabytes,
+    BARE, Candidate, Candidates, Dropped, Mode, Structure, candidates, modes, terabytes,
 };
 pub use decide::{Advice, Change, Consistency, SURE, Variant, Verdict, advise};
 pub use fidelity::{Figure, Group, median_error, spread};

@@ -19,9 +19,9 @@ pub fn warnings(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let mut told = Vec::new();
     let pick = &advice.finalists[advice.verdict.pick].candidate;
     let shown = || advice.finalists.iter().map(|one| &one.candidate);
-    if pick.layout.survives() == 0 {
+    if shown().any(|one| one.layout.survives() == 0) {
         told.push(
-            "One failed drive loses everything on it: keep nothing there that is nowhere else."
+            "Without redundancy one failed drive loses everything: keep nothing there that is nowhere else."
                 .into(),
         );
     }

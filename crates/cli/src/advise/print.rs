@@ -105,7 +105,9 @@ pub(super) fn verdict_in_words(wanted: &Wanted, advice: &Advice) -> Vec<String> 
     let pick = name(verdict.pick);
     let mut told = Vec::new();
     match verdict.next {
-        None => told.push(format!("Recommended: {pick} (no other structure meets the limits)")),
+        None => told.push(format!(
+            "Recommended: {pick} (the only structure of those looked at that meets the limits)"
+        )),
         Some(next) => {
             let sure = match verdict.sure {
                 sure if sure >= 0.995 => "more than 99 in 100".to_owned(),
@@ -127,6 +129,7 @@ pub(super) fn verdict_in_words(wanted: &Wanted, advice: &Advice) -> Vec<String> 
             told.push(by_how_much(wanted, advice, next));
         }
     }
+    told.extend(keeps_up(wanted, advice));
     told.extend(chunk(advice));
     told.extend(consistency(advice));
     told
@@ -186,6 +189,17 @@ fn in_words(wanted: &Wanted, objective: Objective, one: &Finalist, other: &Final
             format!("{amount} {} power", way("less", "more"))
         }
     }
+}
+
+/// Whether work that comes at a rate of its own is kept up with.
+fn keeps_up(wanted: &Wanted, advice: &Advice) -> Option<String> {
+    let demand = wanted.profile.demand(wanted.streams)? / 1e6;
+    let states = match advice.finalists[advice.verdict.pick].candidate.layout.survives() {
+        0 => "",
+        _ => ", also with a drive missing and while it is rebuilding",
+    };
+    let streams = wanted.streams;
+    Some(format!("It keeps up with {streams} streams of together {demand:.1} MB/s{states}."))
 }
 
 fn chunk(advice: &Advice) -> Option<String> {
@@ -327,6 +341,9 @@ fn closing(wanted: &Wanted, advice: &Advice, out: &mut String) {
         (least, most) => format!("{least} to {most}"),
     };
     let dropped = advice.dropped.dropped.iter().map(|one| {
+        if one.reason == raidlab_advise::BARE {
+            return format!("layouts without redundancy {}", one.reason);
+        }
         let (few, more) =
             (one.names.iter().take(3).cloned().collect::<Vec<_>>().join(", "), one.names.len());
         let and = if more > 3 { format!(" and {} more", more - 3) } else { String::new() };

@@ -99,8 +99,8 @@ pub(super) fn text(curves: &Curves<'_>) -> String {
     let (tail, rate) = curves.alone();
     let _ = writeln!(out, "{title}");
     let text = format!(
-        "Without a rebuild, a drive missing: p99 {:.1} ms, {rate:.0} requests a second. The rebuild takes as long as is \
-         said if the work never stops; it is extrapolated from where the drive begins.",
+        "Without a rebuild, a drive missing: p99 {:.1} ms, {rate:.0} requests a second. The rebuild takes as long as \
+         is said if the work never stops; it is extrapolated from where the drive begins.",
         tail * 1e3
     );
     out.push_str(&folded(&text, "", 0));

@@ -8,7 +8,7 @@ use crate::fidelity::{Figure, median_error, spread};
 use crate::growth::{Growth, growth};
 use crate::objectives::{Costs, Objective, Weights, dominates, score, weights};
 use crate::relax;
-use crate::search::{Finalist, NoAdvice, Pool, Search, Spent, median, violation};
+use crate::search::{Finalist, NoAdvice, Pool, Search, Spent, counted_state, median, violation};
 use crate::wanted::{Prefer, Wanted};
 
 /// A recommendation stands alone where the model's error could hardly turn it round: 19 times of 20.
@@ -201,7 +201,7 @@ fn off(wanted: &Wanted, objective: Objective, (one, other): (&Finalist, &Finalis
             (of(Figure::Rate), luck(one, other, speed))
         }
         Objective::Tail => {
-            let tail = |one: &Finalist, at: usize| one.rounds[at].tail(State::Degraded);
+            let tail = |one: &Finalist, at: usize| one.rounds[at].tail(counted_state(wanted));
             (of(Figure::Tail), luck(one, other, tail))
         }
         // Rebuild times are the model's; what else nobody knows is the same for both.

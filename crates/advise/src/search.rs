@@ -295,19 +295,22 @@ pub(crate) fn figures(
     let limits = &wanted.limits;
     let price = limits.budget.map(|budget| budget.1).or(limits.price).unwrap_or(0.0);
     let healthy = of(&|run| run.tail(State::Healthy)).unwrap_or(0.0);
-    // Who need survive no loss does not ask what comes after one.
-    let lost = if limits.survive == 0 { 1.0 } else { NO_TAIL };
     // Work that comes at a rate of its own is done at that rate.
     let is_paced = wanted.profile.demand(wanted.streams).is_some();
     let speed = of(&|run| run.speed(wanted, State::Healthy)).unwrap_or(0.0);
     Figures {
         speed: if is_paced { 1.0 } else { speed },
-        tail: of(&|run| run.tail(State::Degraded)).unwrap_or(healthy * lost),
+        tail: of(&|run| run.tail(counted_state(wanted))).unwrap_or(healthy * NO_TAIL),
         capacity: candidate.usable(wanted.member()).unwrap_or(0) as f64,
         risk,
         price: drives * price,
         watts: drives * limits.watts.map_or(0.0, |watts| watts.1),
     }
+}
+
+/// The state whose p99 counts: who need survive no loss does not ask what comes after one.
+pub(crate) const fn counted_state(wanted: &Wanted) -> State {
+    if wanted.limits.survive == 0 { State::Healthy } else { State::Degraded }
 }
 
 /// By what factor, as a logarithm, runs miss limits that only runs can tell; `None` where they meet them.

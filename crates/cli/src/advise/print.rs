@@ -176,7 +176,10 @@ fn in_words(wanted: &Wanted, objective: Objective, one: &Finalist, other: &Final
         Objective::Tail if factor >= 0.9 * NO_TAIL => {
             format!("data {} with a drive missing", way("are there", "are gone"))
         }
-        Objective::Tail => format!("degraded p99 {amount} {}", way("shorter", "longer")),
+        Objective::Tail => {
+            let name = if wanted.limits.survive == 0 { "p99" } else { "degraded p99" };
+            format!("{name} {amount} {}", way("shorter", "longer"))
+        }
         Objective::Capacity if is_more && factor >= 1.95 => format!("{amount} the space"),
         Objective::Capacity => format!("{amount} {} space", way("more", "less")),
         Objective::Risk => {
@@ -184,10 +187,7 @@ fn in_words(wanted: &Wanted, objective: Objective, one: &Finalist, other: &Final
             format!("loses the array {times} times {}", way("more seldom", "more often"))
         }
         Objective::Price => format!("{amount} {}", way("cheaper", "dearer")),
-        Objective::Watts => {
-            let _ = wanted;
-            format!("{amount} {} power", way("less", "more"))
-        }
+        Objective::Watts => format!("{amount} {} power", way("less", "more")),
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::Command;
 const USAGE: &str = "\
 usage: cargo xtask fidelity [--seed N] [--cells N] [--kernel 6.1|6.12] [--stored] [--minutes N] [--threads N]
                             [--worst N] [--commit NAME]
+       cargo xtask fidelity --trust [--record]
 
   Draws cells by the generator of the kernel lab (docs/kernel-lab.md), runs them on a kernel in virtual time and on the
   model, with the same drives, and prints by group: errors, orderings with limits, false differences, what a naive
@@ -23,10 +24,15 @@ usage: cargo xtask fidelity [--seed N] [--cells N] [--kernel 6.1|6.12] [--stored
   --threads N   as many as there are processors, if not said
   --worst N     lists so many cells with the largest errors; 20, if not said
   --commit NAME also prints a row of the record in docs/fidelity.md
+
+  --trust       compares crates/results/src/trust.json, from which reports tell how far predictions can be trusted, with
+                today's model and the measured cells of the repository; with --record writes it
 ";
 
 /// Where measured cells are in the repository.
 const STORED: &str = "crates/kernel-study/cells";
+/// What reports tell of the model's error.
+const TRUST: &str = "crates/results/src/trust.json";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,6 +92,11 @@ pub(crate) fn task(root: &Path, words: &[&str]) -> io::Result<bool> {
         print!("{USAGE}");
         return Ok(true);
     }
+    match words {
+        ["--trust"] => return trust(root, false),
+        ["--trust", "--record"] => return trust(root, true),
+        _ => {}
+    }
     match Options::parse(words) {
         Some(options) => run(root, &options),
         None => Err(io::Error::other(format!("{}: not understood\n{USAGE}", words.join(" ")))),
@@ -114,6 +125,21 @@ fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let mut command = Command::new(&program);
     command.current_dir(root).arg("model").args(files).args(["--first", &first]);
     succeeded(command.args(&options.model))
+}
+
+/// Makes what reports tell of the model's error, and writes it or compares it with what is there.
+fn trust(root: &Path, record: bool) -> io::Result<bool> {
+    let program = build(root)?;
+    let entries = fs::read_dir(root.join(STORED))?;
+    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    files.sort();
+    let mut command = Command::new(&program);
+    command.current_dir(root).arg("trust").args(files);
+    if record {
+        command.args(["--write", TRUST]);
+    }
+    succeeded(&mut command)
 }
 
 /// Runs on the kernel what is not there yet.

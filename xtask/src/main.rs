@@ -78,9 +78,10 @@ usage: cargo xtask TASK
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
                    ratios with intervals; --limit: fails when one is surely more than PERCENT slower
-  fidelity [--seed N] [--cells 300] [--kernel 6.1|6.12] [--stored] [--minutes N]
+  fidelity [--seed N] [--cells 300] [--kernel 6.1|6.12] [--stored] [--minutes N] | --trust [--record]
                    how near the model comes to a kernel in cells drawn by a seed, by group; --stored: with the
-                   measured cells of the repository; --help says more
+                   measured cells of the repository; --trust: whether what reports tell of the model's error
+                   is that of today, with --record made anew; --help says more
   kernel VERSION [--hz N]
                    builds the kernel of that version for the kernel lab, or finds it built; without: says more
   instructions [--record]

@@ -82,6 +82,7 @@ pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, St
         calibration: None,
         given: Vec::new(),
         measured: false,
+        modelled: false,
         only: Only::default(),
         origin: Origin::default(),
     })

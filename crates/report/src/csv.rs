@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use raidlab_results::document::{Better, Cell, Clock, Results, Verdict};
 
+use raidlab_results::trust::CellTrust;
+
 use crate::sheet::Sheet;
 use crate::view::View;
 use crate::{Exporter, ReportError};
@@ -103,6 +105,13 @@ const FIGURES: &[Column] = &[
     ("published_calibrated", |cell| known(cell.published.as_ref().map(|one| one.calibrated))),
     ("moved_full", |cell| known(cell.moved.map(|one| one.full))),
     ("moved_percent", |cell| known(cell.moved.map(|one| one.percent))),
+    ("trust_interval90_low", |cell| end(trust(cell).and_then(|one| one.interval90), 0)),
+    ("trust_interval90_high", |cell| end(trust(cell).and_then(|one| one.interval90), 1)),
+    ("trust_sign_of_100", |cell| known(trust(cell).and_then(|one| one.sign_of_100))),
+    ("trust_floor_percent", |cell| known(trust(cell).and_then(|one| one.floor_percent))),
+    ("trust_cells", |cell| known(trust(cell).and_then(|one| one.cells))),
+    ("trust_group", |cell| known(trust(cell).and_then(|one| one.group.as_ref()))),
+    ("not_checked", |cell| known(trust(cell).and_then(|one| one.not_checked.as_ref()))),
     ("detail", |cell| cell.detail.to_string()),
     ("note", |cell| cell.note.clone().unwrap_or_default()),
 ];
@@ -149,6 +158,10 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
         Verdict::Equal => "equal within the floor",
         Verdict::NotResolved => "not resolved",
     }
+}
+
+const fn trust(cell: &Cell) -> Option<&CellTrust> {
+    cell.trust.as_ref()
 }
 
 fn known(value: Option<impl ToString>) -> String {

@@ -24,7 +24,7 @@ use crate::view::View;
 pub use diff::{diff_html, html_with_residuals, html_with_words};
 pub use replay::replay_html;
 
-use crate::{Exporter, ReportError, advice, conclusion, number, shown};
+use crate::{Exporter, ReportError, advice, conclusion, number, shown, trusted};
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -214,7 +214,14 @@ fn remarks(view: &View<'_>) -> Markup {
     let advice = if is_replay(view) { Vec::new() } else { advice::remarks(view) };
     let risk = shown::risk(view);
     let warnings = || view.results.warnings.iter().chain(&risk);
+    let trust = trusted::lines(view);
     html! {
+        @if !trust.is_empty() {
+            ul.remarks {
+                li { strong { (trusted::TITLE) ". " } (trusted::ABOUT) }
+                @for one in trust { li { strong { (one.title) ": " } (one.text) } }
+            }
+        }
         @if warnings().next().is_some() || !advice.is_empty() || view.more().is_some() {
             ul.remarks {
                 @for warning in warnings() {

@@ -54,6 +54,7 @@ mod ods;
 mod sheet;
 mod shown;
 mod terminal;
+mod trusted;
 mod view;
 
 use raidlab_results::document::Results;

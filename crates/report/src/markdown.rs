@@ -5,7 +5,7 @@ use raidlab_results::document::{Cell, Clock, Results, Verdict};
 use crate::number::{self, NO_BREAK, THIN};
 use crate::sheet::{Sheet, escaped};
 use crate::view::{Mark, Row, Section, View};
-use crate::{Exporter, ReportError, shown};
+use crate::{Exporter, ReportError, shown, trusted};
 
 /// A table for each workload and metric, a row for each layout, with signs for the verdicts and a legend: what
 /// `--markdown` writes.
@@ -25,6 +25,13 @@ fn markdown(results: &Results) -> Result<String, ReportError> {
         text.push_str(&table(&view, section));
     }
     text.push_str(&legend(&view));
+    let trust = trusted::lines(&view);
+    if !trust.is_empty() {
+        text.push_str(&format!("\n{}. {}\n\n", trusted::TITLE, trusted::ABOUT));
+    }
+    for one in trust {
+        text.push_str(&format!("- {}: {}\n", escaped(&one.title), escaped(&one.text)));
+    }
     for warning in &results.warnings {
         text.push_str(&format!("\n> Warning: {}\n", escaped(warning)));
     }

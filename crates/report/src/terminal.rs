@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use raidlab_results::document::{Cell, Clock, Results, Verdict};
 
 use crate::view::{Mark, Row, View, half_range};
-use crate::{Exporter, ReportError, advice, conclusion, number, shown};
+use crate::{Exporter, ReportError, advice, conclusion, number, shown, trusted};
 pub(crate) use replay::{in_words, missed};
 use text::{Line, Span, Style};
 
@@ -59,6 +59,7 @@ impl Terminal {
         page.gap();
         page.legend(&view);
         page.remarks(&view);
+        page.trust(&view);
         page.rounds(&view);
         page.descriptions(&view);
         page.conclusions(&view);
@@ -271,6 +272,20 @@ impl Page {
             let prefix = vec![Span::new(format!("  {bars}  "), Style::Plain)];
             let what = format!("{} {}: {}", cell.layout, view.place(cell), number::spread(half));
             self.hanging(prefix, &what, Style::Dim);
+        }
+    }
+
+    /// How far predicted figures can be trusted.
+    fn trust(&mut self, view: &View<'_>) {
+        let known = trusted::lines(view);
+        if known.is_empty() {
+            return;
+        }
+        self.heading(trusted::TITLE);
+        self.hanging(vec![Span::blank(2)], trusted::ABOUT, Style::Dim);
+        for one in known {
+            let prefix = vec![self.terminal.span(&format!("  {}: ", one.title), Style::Plain)];
+            self.hanging(prefix, &one.text, Style::Plain);
         }
     }
 

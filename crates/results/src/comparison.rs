@@ -9,8 +9,8 @@
 //! - Interval: two of the means of every two log ratios, by the signed-rank test (Wilcoxon 1945, Tukey 1949), the
 //!   estimate their median (Hodges and Lehmann 1963; see `walsh.rs`). Exact for any sample size, so no bootstrap is
 //!   needed. For normal values it is as narrow as that of the sign test with two thirds of the rounds.
-//! - Verdict: the interval lies wholly beyond the floor (faster, slower), wholly within it (equal: two one-sided
-//!   tests, Schuirmann 1987), or neither (not resolved).
+//! - Verdict: the interval lies wholly beyond the floor, and the doubt where there is one (faster, slower), wholly
+//!   within the floor (equal: two one-sided tests, Schuirmann 1987), or neither (not resolved).
 //! - Many comparisons: the layouts of a row against its baseline are a family; Holm's procedure (1979) keeps the chance
 //!   of any false verdict among them below 5 %. With n rounds no interval can be surer than 1 - 2^(1-n), so a family
 //!   needs [`fewest_rounds`].
@@ -61,6 +61,9 @@ pub struct Row<'a> {
     pub better: Better,
     /// Ratios nearer to 1 than this mean nothing: 0.01 for 1 %.
     pub floor: f64,
+    /// The source of the samples cannot tell ratios nearer to 1 than this from 1, whatever the rounds show: they are
+    /// not resolved. 0 of what was measured.
+    pub doubt: f64,
     /// The rounds were drawn, and depend on nothing.
     pub drawn: bool,
 }
@@ -107,11 +110,11 @@ impl Row<'_> {
                 Some(Ratios::new(logs, &mut ranks, shared))
             })
             .collect();
-        let floor = self.log_floor();
+        let (floor, doubt) = (self.log_floor(), self.log_doubt());
         let mut order: Vec<(f64, usize)> = Vec::new();
         for (at, ratios) in all.iter_mut().enumerate() {
             if let Some(ratios) = ratios {
-                ratios.resolve(floor);
+                ratios.resolve(floor, doubt);
                 order.push((ratios.chance, at));
             }
         }
@@ -128,7 +131,7 @@ impl Row<'_> {
             }
             debug_assert!(all[*at].is_some(), "only those with ratios are ordered");
         }
-        let comparison = |ratios: Ratios| ratios.comparison(self.better, floor, family);
+        let comparison = |ratios: Ratios| ratios.comparison(self.better, (floor, doubt), family);
         all.into_iter().map(|ratios| ratios.map(comparison)).collect()
     }
 
@@ -136,6 +139,7 @@ impl Row<'_> {
     pub fn against_best(&self) -> Vec<Standing> {
         let others = self.layouts.len().saturating_sub(1).max(1);
         let (level, floor) = (ALPHA / others as f64, self.log_floor());
+        let doubt = if self.doubt > 0.0 { self.log_doubt() } else { 0.0 };
         let base = self.base();
         let base = if base.is_empty() { self.layouts.first().copied() } else { Some(&*base) };
         let base = base.unwrap_or_default();
@@ -156,7 +160,7 @@ impl Row<'_> {
                 let ratios = Ratios::new(logs, &mut ranks, shared);
                 // One-sided: half of what the ranks leave out on both sides.
                 let bounds = ratios.bounds(2.0 * level);
-                standing.may_be_best &= bounds.is_none_or(|(low, _)| low <= 0.0);
+                standing.may_be_best &= bounds.is_none_or(|(low, _)| low <= doubt);
                 standing.as_good_as_best &= bounds.is_some_and(|(_, high)| high < floor);
             }
             standing
@@ -167,6 +171,8 @@ impl Row<'_> {
     /// Whether more rounds would tell nothing that is asked for: every comparison is resolved, or differences of
     /// `precision` (0.05 for 5 %) or more are excluded.
     pub fn is_settled(&self, precision: f64) -> bool {
+        // What lies within the doubt no round resolves.
+        let precision = precision.max(self.doubt);
         let (up, down) = (precision * 100.0, (1.0 / (1.0 + precision) - 1.0) * 100.0);
         self.compare().into_iter().flatten().all(|one| {
             let excluded = one.interval.is_some_and(|[low, high]| low > down && high < up);
@@ -182,6 +188,11 @@ impl Row<'_> {
 
     fn log_floor(&self) -> f64 {
         libm::log1p(self.floor)
+    }
+
+    /// The least that a difference must be before it is resolved.
+    fn log_doubt(&self) -> f64 {
+        libm::log1p(self.doubt.max(self.floor))
     }
 
     /// The samples of the first layout of the baseline, of two names the mean.
@@ -301,12 +312,12 @@ impl Ratios {
         walsh::interval(&self.sorted, |rank| self.missed(rank) <= chance)
     }
 
-    /// The surest interval that lies wholly on one side of the floor, or within.
-    fn resolve(&mut self, floor: f64) {
+    /// The surest interval that lies wholly on one side of the doubt, or within the floor.
+    fn resolve(&mut self, floor: f64, doubt: f64) {
         let to = |bound| walsh::count_to(&self.sorted, bound, false);
         let from = |bound| self.ranks.averages() - walsh::count_to(&self.sorted, bound, true);
         // As many averages lie on the wrong side of a bound: the next rank is the first that does not.
-        let (faster, slower) = (to(floor), from(-floor));
+        let (faster, slower) = (to(doubt), from(-doubt));
         let equal = to(-floor).max(from(floor));
         let verdicts =
             [(faster, Verdict::Faster), (slower, Verdict::Slower), (equal, Verdict::Equal)];
@@ -318,7 +329,7 @@ impl Ratios {
         }
     }
 
-    fn comparison(&self, better: Better, floor: f64, family: usize) -> Comparison {
+    fn comparison(&self, better: Better, edges: (f64, f64), family: usize) -> Comparison {
         let percent = |log: f64| {
             let sign = if better == Better::Higher { 1.0 } else { -1.0 };
             libm::expm1(sign * log) * 100.0
@@ -329,7 +340,7 @@ impl Ratios {
             if low <= high { [low, high] } else { [high, low] }
         });
         let middle = walsh::centre(&self.sorted).unwrap_or(0.0);
-        let more = || self.more(middle, bounds, floor, family);
+        let more = || self.more(middle, bounds, edges, family);
         Comparison {
             percent: percent(middle),
             interval,
@@ -344,14 +355,18 @@ impl Ratios {
         &self,
         middle: f64,
         bounds: Option<(f64, f64)>,
-        floor: f64,
+        (floor, doubt): (f64, f64),
         family: usize,
     ) -> Option<u32> {
         let rounds = self.sorted.len() as u32;
         let least = fewest_rounds(family).saturating_sub(rounds).max(1);
         let Some((low, high)) = bounds else { return Some(least) };
-        let gap = if middle < 0.0 { -middle } else { middle } - floor;
-        let gap = if gap < 0.0 { -gap } else { gap };
+        let size = if middle < 0.0 { -middle } else { middle };
+        // Beyond the doubt, or within the floor; between both nothing resolves it.
+        let gap = (size - doubt).max(floor - size);
+        if gap < 0.0 {
+            return None;
+        }
         let times = (high - low) / 2.0 / gap;
         let needed = f64::from(rounds) * times * times;
         // Written so that no number fails it.

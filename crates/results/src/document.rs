@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::replay::{AblationRow, Fidelity, Finding, Moved};
+use crate::trust::CellTrust;
 
 /// The version of the document's schema that this code writes.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -295,6 +296,9 @@ pub struct Cell {
     /// absent when it is not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detail: bool,
+    /// How far it can be trusted, of cells in virtual time on a modelled host or array; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<CellTrust>,
     /// What must be known of this cell; absent when there is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -100,6 +100,10 @@ impl Results {
     }
 }
 
+fn interval90(cell: &Cell) -> Option<[f64; 2]> {
+    cell.trust.as_ref()?.interval90
+}
+
 /// Every floating-point number of a cell with its key.
 fn numbers(cell: &Cell) -> impl Iterator<Item = (&'static str, f64)> {
     let always = [
@@ -127,6 +131,8 @@ fn numbers(cell: &Cell) -> impl Iterator<Item = (&'static str, f64)> {
         ("published.error_percent", published.map(|published| published.error_percent)),
         ("spread_percent", cell.spread_percent),
         ("moved.percent", cell.moved.map(|moved| moved.percent)),
+        ("trust.interval90", interval90(cell).map(|ends| ends[0])),
+        ("trust.interval90", interval90(cell).map(|ends| ends[1])),
     ];
     let samples = cell.samples.iter().map(|sample| ("samples", *sample));
     let given = sometimes.into_iter().filter_map(|(key, value)| Some((key, value?)));

@@ -4,6 +4,7 @@
 //!   published studies contain in addition.
 //! * [`comparison`] is the rule for every verdict, [`conduct`] checks whether the rounds support it, [`statistics`]
 //!   has the formulas.
+//! * [`trust`] says how far figures in virtual time are from a kernel's.
 //! * [`diff`] says what changed from one document to another, by the tests in [`ranks`].
 //!
 //! Nothing here knows what was measured or how: a value has the unit that its [`Cell`] states, and a sample is one
@@ -21,7 +22,7 @@
 //! let row = |floor| {
 //!     let layouts: &[&[f64]] = &[&base, &other];
 //!     let better = Better::Higher;
-//!     Row { layouts, baseline: &[0], again: None, better, floor, drawn: true }.compare()
+//!     Row { layouts, baseline: &[0], again: None, better, floor, doubt: 0.0, drawn: true }.compare()
 //! };
 //! let compared = row(0.01)[1].expect("compared with the baseline");
 //! assert_eq!(compared.verdict, Verdict::Faster);
@@ -40,6 +41,7 @@ pub mod json;
 pub mod ranks;
 pub mod replay;
 pub mod statistics;
+pub mod trust;
 mod walsh;
 
 pub use diff::{CellDiff, CellName, Change, Diff, DiffKind};

@@ -16,7 +16,7 @@ fn scaled(by: f64) -> Vec<f64> {
 }
 
 fn compare(layouts: &[&[f64]], floor: f64, better: Better) -> Vec<Option<Comparison>> {
-    Row { layouts, baseline: &[0], again: None, better, floor, drawn: true }.compare()
+    Row { layouts, baseline: &[0], again: None, better, floor, doubt: 0.0, drawn: true }.compare()
 }
 
 fn verdict(values: &[f64], floor: f64, better: Better) -> Verdict {
@@ -148,6 +148,7 @@ fn the_noisy_one_may_be_the_best_and_is_not_as_good() {
         again: None,
         better: Better::Higher,
         floor: 0.01,
+        doubt: 0.0,
         drawn: true,
     };
     let standing = |may_be_best, as_good_as_best| Standing { may_be_best, as_good_as_best };
@@ -183,6 +184,7 @@ fn what_is_settled_needs_no_more_rounds() {
             again: None,
             better: Better::Higher,
             floor: 0.01,
+            doubt: 0.0,
             drawn: true,
         };
         assert_eq!(row.is_settled(precision), settled);
@@ -203,6 +205,7 @@ fn dependent_rounds_count_for_less() {
         again: None,
         better: Better::Higher,
         floor: 0.021,
+        doubt: 0.0,
         drawn: true,
     };
     let ranked = row.compare()[1].expect("compared");
@@ -255,4 +258,32 @@ fn what_ran_before_is_seen_where_it_matters() {
     let found = predecessors(&runs);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].0 == "dd-write" && (found[0].1 + 0.05).abs() < 0.002);
+}
+
+#[test]
+fn what_the_source_cannot_tell_is_not_resolved_however_sure_the_rounds_are() {
+    let (near, far) = (scaled(1.15), scaled(1.4));
+    let layouts: [&[f64]; 3] = [&BASE, &near, &far];
+    let row = |doubt| Row {
+        layouts: &layouts,
+        baseline: &[0],
+        again: None,
+        better: Better::Higher,
+        floor: 0.01,
+        doubt,
+        drawn: true,
+    };
+    let verdicts = |doubt| row(doubt).compare().into_iter().flatten().map(|one| one.verdict);
+    assert_eq!(verdicts(0.0).collect::<Vec<_>>(), [Verdict::Faster, Verdict::Faster]);
+    assert_eq!(verdicts(0.2).collect::<Vec<_>>(), [Verdict::NotResolved, Verdict::Faster]);
+    let near = row(0.2).compare()[1].expect("compared");
+    assert_eq!(near.more_rounds, None, "no number of rounds tells more");
+    assert!(row(0.2).is_settled(0.05) && row(0.2).is_settled(0.01));
+    // 40 against 15 % is 22 %: more than the doubt. With more doubt both may be the best.
+    let best = |doubt: f64| {
+        let all = row(doubt).against_best();
+        all.into_iter().map(|one| one.may_be_best).collect::<Vec<_>>()
+    };
+    assert_eq!(best(0.2), [false, false, true]);
+    assert_eq!(best(0.3), [false, true, true]);
 }

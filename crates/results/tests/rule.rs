@@ -74,7 +74,7 @@ impl Table {
                 samples[..samples.len() - 1].iter().map(Vec::as_slice).collect();
             let (baseline, better) = (&[0][..], Better::Higher);
             let again = samples.last().map(Vec::as_slice);
-            ask(Row { layouts: &layouts, baseline, again, better, floor, drawn: false })
+            ask(Row { layouts: &layouts, baseline, again, better, floor, doubt: 0.0, drawn: false })
         };
         self.rows.iter().zip(self.floors()).map(of_row).collect()
     }

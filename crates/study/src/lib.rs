@@ -43,6 +43,7 @@ pub mod replay;
 mod run;
 mod study;
 mod summary;
+mod trust;
 mod verdicts;
 
 pub use error::{StudyError, StudyErrorKind};

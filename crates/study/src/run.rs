@@ -13,6 +13,7 @@ use crate::exact;
 use crate::matrix::{CellKey, cell_seed, cell_title, cells, order_of};
 use crate::rebuild::Rebuild;
 use crate::study::Study;
+use crate::trust;
 use crate::verdicts::{Cells, Values, better_of, family, floors_of};
 
 /// How many cells a warning names.
@@ -407,7 +408,14 @@ impl Collected {
         let rows: Vec<Values<'_>> =
             cells.iter().map(|row| Values::of(row, better(row), values)).collect();
         let floors = floors_of(&rows, study.measured);
-        rows.iter().zip(floors).all(|(row, floor)| row.is_settled(floor, study))
+        let doubt = |row: &Values<'_>| {
+            let cells = row.cells().iter().map(|at| {
+                let samples = self.rounds.iter().filter_map(|round| round[*at].as_ref());
+                (&self.cells[*at], samples.map(|sample| sample.bytes_written).sum::<u64>() > 0)
+            });
+            trust::doubt(study, cells)
+        };
+        rows.iter().zip(floors).all(|(row, floor)| row.is_settled(floor, doubt(row), study))
     }
 
     /// The cells whose interval is wider than the precision, the widest first.

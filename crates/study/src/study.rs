@@ -62,6 +62,9 @@ pub struct Study {
     /// Its rounds take real time: they may depend on each other, and the first layout of the baseline is measured
     /// twice a round, to see what differs without a reason. No study file says so.
     pub measured: bool,
+    /// Its values are predicted, not a kernel's: results say of each how far it can be trusted, and differences that
+    /// the model cannot tell are not resolved. No study file says so.
+    pub modelled: bool,
     /// Which cells are run, where not all are. No study file says so: it is for looking closer.
     pub only: Only,
     /// Where all this stands.

@@ -20,6 +20,7 @@ use crate::matrix::CellKey;
 use crate::rebuild::Rebuild;
 use crate::run::{Latency, Sample, Samples};
 use crate::study::{IDLE_REBUILD, State, Study};
+use crate::trust;
 use crate::verdicts::{Cells, Shown, Values, better_of, floors_of};
 
 /// Rows of chunks that a document shows of a layout at the most.
@@ -52,7 +53,8 @@ pub fn summarise(
     }));
     warnings.extend(samples.warnings.iter().cloned());
     let mut judged = Judged::of(study, samples);
-    judged.compare(study);
+    judged.compare(study, samples);
+    judged.tell_trust(study, samples);
     let (cells, floor) = judged.into_cells(samples);
     all_settings.insert("noise floor".to_string(), floor);
     warnings.extend(conduct::warnings(study, samples));
@@ -102,7 +104,7 @@ impl Judged {
     }
 
     /// Compares the cells of each row, one metric after the other.
-    fn compare(&mut self, study: &Study) {
+    fn compare(&mut self, study: &Study, samples: &Samples) {
         let mut kinds: Vec<(Measure, Better)> = Vec::new();
         for (_, measure, cell) in &self.cells {
             if !kinds.iter().any(|(known, _)| known.is_alike(*measure)) {
@@ -120,10 +122,14 @@ impl Judged {
             let rows: Vec<Values<'_>> =
                 self.rows.iter().map(|row| Values::of(row, better, values)).collect();
             let floors = floors_of(&rows, study.measured);
+            let doubt = |row: &Values<'_>| {
+                let written = |at: &usize| (&samples.cells[*at], wrote(&samples.samples[*at]));
+                trust::doubt(study, row.cells().iter().map(written))
+            };
             let shown: BTreeMap<usize, Shown> = rows
                 .iter()
                 .zip(&floors)
-                .flat_map(|(row, floor)| row.shown(*floor, study.measured))
+                .flat_map(|(row, floor)| row.shown(*floor, doubt(row), study.measured))
                 .collect();
             self.tell(study, kind, &shown);
         }
@@ -189,6 +195,15 @@ impl Judged {
                     cell.percent_vs_baseline = percent_vs_baseline(cell.median, &medians);
                 }
             }
+        }
+    }
+
+    /// Says of each how far it can be trusted.
+    fn tell_trust(&mut self, study: &Study, samples: &Samples) {
+        for (at, measure, cell) in self.cells.iter_mut().filter(|_| study.modelled) {
+            let first = matches!(measure, Measure::Value(_, 0));
+            let (key, wrote) = (&samples.cells[*at], wrote(&samples.samples[*at]));
+            cell.trust = Some(trust::of(study, key, wrote, first, cell));
         }
     }
 
@@ -395,6 +410,7 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         members: members(own),
         published: published(study, key, metric, middle),
         moved: None,
+        trust: None,
         detail: shown.is_none() && matches!(measure, Measure::Value(_, index) if index > 0),
         note: note(key, own, measure),
     })
@@ -436,6 +452,11 @@ fn latency(own: &[Sample]) -> Option<LatencyRow> {
         p999: of(|one| one.p999)?,
         max: of(|one| one.max)?,
     })
+}
+
+/// Whether anything was written.
+fn wrote(own: &[Sample]) -> bool {
+    own.iter().any(|sample| sample.bytes_written > 0)
 }
 
 /// Medians over the rounds of what the members did.

@@ -116,6 +116,11 @@ impl<'a> Values<'a> {
         Self { cells, layouts, baseline, again: row.again.and_then(values), better }
     }
 
+    /// Indices of the cells.
+    pub(crate) fn cells(&self) -> &[usize] {
+        &self.cells
+    }
+
     /// What is known to differ without a reason: log ratios of the layout that was measured twice.
     fn twins(&self) -> Vec<f64> {
         let first = self.baseline.first().map(|at| self.layouts[*at]);
@@ -123,28 +128,30 @@ impl<'a> Values<'a> {
         ratios.unwrap_or_default()
     }
 
-    fn row(&self, floor: f64, measured: bool) -> Row<'_> {
+    fn row(&self, floor: f64, doubt: f64, measured: bool) -> Row<'_> {
         Row {
             layouts: &self.layouts,
             baseline: &self.baseline,
             again: self.again,
             better: self.better,
             floor,
+            doubt,
             drawn: !measured,
         }
     }
 
     /// What is shown of each cell of the row, with its index.
-    pub(crate) fn shown(&self, floor: f64, measured: bool) -> Vec<(usize, Shown)> {
-        let row = self.row(floor, measured);
+    /// `doubt` is what the source of the values cannot tell.
+    pub(crate) fn shown(&self, floor: f64, doubt: f64, measured: bool) -> Vec<(usize, Shown)> {
+        let row = self.row(floor, doubt, measured);
         let shown = row.compare().into_iter().zip(row.against_best());
         let shown = shown.map(|(comparison, standing)| Shown { comparison, standing, floor });
         self.cells.iter().copied().zip(shown).collect()
     }
 
     /// Whether more rounds would tell nothing of this row that is asked for.
-    pub(crate) fn is_settled(&self, floor: f64, study: &Study) -> bool {
-        self.row(floor, study.measured).is_settled(study.precision_percent / 100.0)
+    pub(crate) fn is_settled(&self, floor: f64, doubt: f64, study: &Study) -> bool {
+        self.row(floor, doubt, study.measured).is_settled(study.precision_percent / 100.0)
     }
 }
 

@@ -89,6 +89,7 @@ fn perform(
     } else if options.on == VIRTUAL {
         both::sized(&mut study, options, recorder.probed())?;
         both::as_placed(&mut study, options)?;
+        study.modelled = true;
         real::devices::refuse_flags(options)
             .and_then(|()| modelled::run(&study, options, &mut recorder, cancel).map(Some))
     } else {

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use raidlab_core::Size;
 use raidlab_predict::Modelled;
+use raidlab_results::trust::{Traits, Trust};
 use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
 use raidlab_study::{Study, resume_rounds_parallel};
@@ -37,6 +38,7 @@ pub(super) fn run(
              five measured drives (docs/fidelity.md); most figures of these drive files come from \
              data sheets or are estimates, and the error is not known"
                 .into(),
+            host_warning(study.filesystem.is_some()),
         ],
         capacities: modelled.capacities(),
     };
@@ -54,6 +56,24 @@ pub(super) fn run(
     let samples = samples.map_err(Failure::failed)?;
     recorder.ran(&samples);
     results(study, &samples, setting)
+}
+
+/// How far the modelled host is from a kernel, on equal drives: another error than that of the drives.
+fn host_warning(filesystem: bool) -> String {
+    let groups = &Trust::recorded().groups;
+    let of = |filesystem: bool| {
+        let traits = Traits { filesystem: Some(filesystem), writes: None, lost: None };
+        let group = groups.iter().find(|group| group.traits == traits)?;
+        Some(format!(
+            "{}: median error {:.0} %, 90 of 100 within a factor of {:.2} ({} cells)",
+            group.name, group.median_percent, group.times, group.cells
+        ))
+    };
+    let groups: Vec<String> = [of(filesystem), of(!filesystem)].into_iter().flatten().collect();
+    format!(
+        "modelled host: against a Linux kernel on equal drives, which says nothing of the drives: {}",
+        groups.join("; ")
+    )
 }
 
 /// How many threads run cells in virtual time.

@@ -1,6 +1,7 @@
 //! Draws cells, runs them on a kernel and compares what kernels did: `docs/kernel-lab.md`.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -17,6 +18,7 @@ use raidlab_kernel_study::{Binaries, Cost, KernelLab, Options, Trace};
 use raidlab_predict::Modelled;
 use raidlab_random::mix;
 use raidlab_results::statistics::median;
+use raidlab_results::trust::Trust;
 use raidlab_sim::HostCosts;
 use raidlab_study::{Runner, Sample, cell_title, cells};
 
@@ -33,6 +35,9 @@ usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pai
                                                         the model against a kernel, on the same drives: errors,
                                                         orderings, limits by group; --commit: also a row of
                                                         the record in docs/fidelity.md
+       kernel-cells trust FILE... [--write FILE] [--threads 2]
+                                                        what reports tell of the model's error: compared with what
+                                                        is compiled in; --write: made anew
        kernel-cells try STUDY [--kernel 6.12] [--rounds 1] [--seed 1] [--trace FILE]
                                                         cells of a study on a kernel and on the model
 ";
@@ -71,12 +76,15 @@ fn carry_out(words: &[&str]) -> Result<bool, Error> {
         ["list", ref rest @ ..] => list(&Asked::parse(rest, &DRAWING)?.drawing())?,
         ["show", number, ref rest @ ..] => show(number, &Asked::parse(rest, &DRAWING)?)?,
         ["run", path, ref rest @ ..] => run(file(path)?.as_ref(), &Asked::parse(rest, &RUN)?)?,
-        ["model", path, ref rest @ ..] => {
+        [command @ ("model" | "trust"), path, ref rest @ ..] => {
             let options = rest.iter().position(|word| word.starts_with('-')).unwrap_or(rest.len());
             let (more, options) = rest.split_at(options);
             let mut paths = vec![file(path)?];
             paths.extend(more);
-            model(&paths, &Asked::parse(options, &MODEL)?)?;
+            match command {
+                "model" => model(&paths, &Asked::parse(options, &MODEL)?)?,
+                _ => trust(&paths, &Asked::parse(options, &TRUST)?)?,
+            }
         }
         ["try", study, ref rest @ ..] => {
             try_out(file(study)?.as_ref(), &Asked::parse(rest, &TRY)?)?;
@@ -117,6 +125,7 @@ const RUN: [&str; 9] = [
     "--beside",
 ];
 const MODEL: [&str; 4] = ["--worst", "--first", "--threads", "--commit"];
+const TRUST: [&str; 2] = ["--write", "--threads"];
 const TRY: [&str; 4] = ["--seed", "--rounds", "--kernel", "--trace"];
 
 /// What the command line asks for.
@@ -132,6 +141,8 @@ struct Asked {
     beside: Option<PathBuf>,
     /// How many of the cells with the largest errors are listed.
     worst: usize,
+    /// Where what reports tell is written.
+    write: Option<PathBuf>,
     /// The model's commit, for a row of the record.
     commit: Option<String>,
     /// Which part of how many.
@@ -156,6 +167,7 @@ impl Asked {
             first: usize::MAX,
             beside: None,
             worst: 20,
+            write: None,
             commit: None,
             shard,
             time,
@@ -176,6 +188,7 @@ impl Asked {
                 "--first" => asked.first = value.parse()?,
                 "--beside" => asked.beside = Some(value.into()),
                 "--worst" => asked.worst = value.parse()?,
+                "--write" => asked.write = Some(value.into()),
                 "--commit" => asked.commit = Some((*value).to_owned()),
                 "--trace" => asked.trace = Some(value.into()),
                 "--kernel" => (*value).clone_into(&mut asked.kernel),
@@ -483,6 +496,39 @@ fn model(paths: &[&str], asked: &Asked) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Makes what reports tell of the model's error, and writes it or compares it with what is compiled in.
+fn trust(paths: &[&str], asked: &Asked) -> Result<(), Error> {
+    let (mut stored, mut model) = (Vec::new(), BTreeMap::new());
+    let drives = drives_hash()?;
+    for path in paths {
+        let (head, cells) = load(path)?;
+        if head.drives != drives {
+            return Err(
+                format!("{path}: was measured with other drives: run its cells again").into()
+            );
+        }
+        let kernel = head.kernel.clone();
+        let file = fidelity::Stored::new(head, cells);
+        let progress = |done: usize| {
+            if done.is_multiple_of(10) {
+                eprintln!("{kernel}: modelled {done} of {}", file.asked().len());
+            }
+        };
+        model.insert(kernel.clone(), file.model(asked.threads, &progress));
+        stored.push(file);
+    }
+    let trust = fidelity::trust_of(&stored, &model);
+    say!("{}", fidelity::trust_table(&trust));
+    if let Some(path) = &asked.write {
+        return Ok(fs::write(path, format!("{}\n", serde_json::to_string_pretty(&trust)?))?);
+    }
+    if *Trust::recorded() == trust {
+        say!("as recorded");
+        return Ok(());
+    }
+    Err(format!("what is recorded is stale: {}", trust.made_by).into())
 }
 
 /// Each cell of a study with a workload on a kernel and on the model, with the same seeds.

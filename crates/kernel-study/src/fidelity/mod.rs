@@ -1,5 +1,5 @@
 //! How near the model comes to a kernel in cells that were drawn before anything was measured: errors and orderings by
-//! group, with confidence limits, beside the kernel against itself; and what reports say of it.
+//! group, with confidence limits, beside the kernel against itself; and what reports say of it ([`trust_of`]).
 //!
 //! Both have the same drives and the same host, so this is one of three errors: host against kernel on equal drives.
 //! Drives against measured drives, and whole predictions against published machines, are apart (docs/fidelity.md).
@@ -8,6 +8,7 @@ mod orderings;
 mod predict;
 mod score;
 mod table;
+mod trust;
 
 use raidlab_results::statistics::median;
 
@@ -16,7 +17,8 @@ use crate::drawn::{Drawn, FACTORS};
 pub use orderings::{BANDS, Share};
 pub use predict::{Refusal, predict_all, predicted, seed_of};
 pub use score::{Limits, Score};
-pub use table::{log_row, scores, worst};
+pub use table::{log_row, scores, trust_table, worst};
+pub use trust::{Stored, trust_of};
 
 /// Values of factors whose cells are held out: no constant is chosen by them, and [`worst`] does not list them. A
 /// level, a chunk, a filesystem, a kind of workload and a drive.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use raidlab_results::trust::Trust;
+
 use super::{Compared, Group, Score, Share};
 
 /// The scores of all groups that have cells, beside the kernel against itself; `seed` draws the bootstrap.
@@ -84,6 +86,37 @@ pub fn log_row(when: &str, commit: &str, kernel: &str, cells: &[Compared<'_>]) -
         )
     };
     format!("| {when} | {commit} | {kernel} | {} | {} |\n", of(Group::All), of(Group::HeldOut))
+}
+
+/// What reports tell of the model's error, as the table of docs/fidelity.md.
+pub fn trust_table(trust: &Trust) -> String {
+    let sizes = [1, 5, 10, 25, 50, 100];
+    let heads: Vec<String> = sizes.iter().map(|size| format!("{size} %")).collect();
+    let mut text = format!(
+        "| group | cells | median error | 90 of 100 within | covered, kind left out | floor | of 100 of {} |\n\
+         |---|---:|---:|---:|---:|---:|{}\n",
+        heads.join(" | "),
+        "---:|".repeat(sizes.len())
+    );
+    for group in &trust.groups {
+        let signs: Vec<String> =
+            sizes.iter().map(|size| group.sign_of_100(f64::from(*size)).to_string()).collect();
+        let ends = group.interval(1.0).map(|end| format!("{:+.0} %", (end - 1.0) * 100.0));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.1} % | {} to {} | {} of {} | {} | {} |",
+            group.name,
+            group.cells,
+            group.median_percent,
+            ends[0],
+            ends[1],
+            group.covered[0],
+            group.covered[1],
+            group.floor_percent.map_or_else(|| "none".to_owned(), |floor| format!("{floor} %")),
+            signs.join(" | ")
+        );
+    }
+    text
 }
 
 fn percent(value: Option<f64>) -> String {

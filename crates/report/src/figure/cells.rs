@@ -5,7 +5,7 @@ use raidlab_results::statistics::mean;
 
 use super::model::{Axis, Bar, Bars, Body, Panel, Plot, Point, Series, Tone};
 use crate::view::{Mark, Row, Section, View};
-use crate::{number, shown};
+use crate::{number, shown, trusted};
 
 /// A value and an axis that shows it with all samples; of rebuilds in a unit that suits them.
 fn axis_of(section: &Section<'_>, cells: &[&Cell]) -> Axis {
@@ -26,6 +26,9 @@ pub(crate) fn words(cell: &Cell, unit: &str) -> String {
     }
     if let Some(confidence) = shown::confidence(cell) {
         text.push_str(&format!("; {confidence}"));
+    }
+    if let Some(trusted) = trusted::of_cell(cell) {
+        text.push_str(&format!("; {trusted}"));
     }
     let samples: Vec<String> = cell.samples.iter().map(|one| shown::amount(cell, *one)).collect();
     text.push_str(&format!("; rounds {}", samples.join(", ")));

@@ -196,6 +196,8 @@ const COLUMNS = [
   ["median", (cell) => cell.median], ["mean", (cell) => cell.mean],
   ["95 % interval", (cell) => cell.ci95 && cell.ci95.map(fmt).join(" to ")],
   ["% against baseline", (cell) => cell.percent_vs_baseline], ["verdict", (cell) => cell.verdict],
+  ["a kernel's 90 of 100 times", (cell) => cell.trust && (cell.trust.interval90 ? cell.trust.interval90.map(fmt).join(" to ") : cell.trust.not_checked)],
+  ["of 100 such differences with this sign", (cell) => cell.trust && cell.trust.sign_of_100],
   ["published", (cell) => cell.published && cell.published.value],
   ["p99 ms", (cell) => cell.latency_ms && cell.latency_ms.p99],
   ["last done s", (cell) => cell.last_done_s],

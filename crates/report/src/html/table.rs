@@ -6,7 +6,7 @@ use raidlab_results::document::{Cell, Verdict};
 use super::{is_replay, replay};
 use crate::figure::words;
 use crate::view::{Mark, Row, Section, View, extent, half_range};
-use crate::{number, shown};
+use crate::{number, shown, trusted};
 
 /// Rows of the table over all layouts; more are in the table of every cell.
 const MOST_ROWS: usize = 60;
@@ -198,8 +198,17 @@ pub(super) fn every_cell(view: &View<'_>) -> Markup {
         let shown = |sample: &f64| shown::amount(cell, *sample);
         cell.samples.iter().map(shown).collect::<Vec<_>>().join(", ")
     };
-    let heads =
-        ["cell", "median", "mean", "median between", "range", "last done", "busiest", "rounds"];
+    let heads = [
+        "cell",
+        "median",
+        "mean",
+        "median between",
+        "range",
+        "last done",
+        "busiest",
+        "trust",
+        "rounds",
+    ];
     html! {
         div.scroll {
             table.cells {
@@ -216,6 +225,7 @@ pub(super) fn every_cell(view: &View<'_>) -> Markup {
                             td { @if let Some(one) = &cell.bottleneck {
                                 (one.resource) " " (number::share(one.busy))
                             } }
+                            td { (trusted::of_cell(cell).unwrap_or_default()) }
                             td { (samples(cell)) }
                         }
                     }

@@ -71,6 +71,7 @@ pub fn cell(shared: &Shared<'_>, layout: &str, median: f64, spread: f64, rounds:
         members: None,
         published: None,
         moved: None,
+        trust: None,
         spread_percent: None,
         detail: false,
         note: None,
@@ -83,8 +84,15 @@ pub fn compare(cells: &mut [Cell], baseline: &str) {
     let samples: Vec<Vec<f64>> = cells.iter().map(|cell| cell.samples.clone()).collect();
     let layouts: Vec<&[f64]> = samples.iter().map(Vec::as_slice).collect();
     let better = base.better;
-    let row =
-        Row { layouts: &layouts, baseline: &[], again: None, better, floor: 0.01, drawn: true };
+    let row = Row {
+        layouts: &layouts,
+        baseline: &[],
+        again: None,
+        better,
+        floor: 0.01,
+        doubt: 0.0,
+        drawn: true,
+    };
     for (cell, standing) in cells.iter_mut().zip(row.against_best()) {
         cell.may_be_best = standing.may_be_best;
         cell.as_good_as_best = standing.as_good_as_best;
@@ -398,7 +406,15 @@ pub fn by_the_rule(results: &mut Results) {
         let base = base.expect("a baseline");
         let layouts: &[&[f64]] = &[&base.samples, &cell.samples];
         let better = cell.better;
-        let row = Row { layouts, baseline: &[0], again: None, better, floor: 0.01, drawn: true };
+        let row = Row {
+            layouts,
+            baseline: &[0],
+            again: None,
+            better,
+            floor: 0.01,
+            doubt: 0.0,
+            drawn: true,
+        };
         cell.percent_vs_baseline = row.compare()[1].map(|one| one.percent);
     }
 }

@@ -73,6 +73,7 @@ pub(crate) fn cell(layout: &str, samples: &[f64]) -> Cell {
         members: None,
         published: None,
         moved: None,
+        trust: None,
         detail: false,
         note: None,
     }

@@ -174,6 +174,7 @@ fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyEr
     let Parts { host, paths, layouts } = parts;
     Ok(Study {
         measured: false,
+        modelled: false,
         only: Only::default(),
         title: head.title,
         seed: head.seed,

@@ -1,0 +1,122 @@
+//! How far a predicted cell can be trusted: which cells, that a kernel ran as well, are like it.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use raidlab_core::policy::ReadPolicy;
+use raidlab_core::{Consistency, Level};
+use raidlab_models::host::Kernel;
+use raidlab_models::{DriveKind, builtin, load};
+use raidlab_results::Cell;
+use raidlab_results::trust::{CellTrust, GroupRow, Traits, Trust};
+
+use crate::matrix::CellKey;
+use crate::study::{DriveSource, NATIVE, NamedLayout, State, Study};
+
+/// What is known of a cell; `wrote` says whether anything is written in it, `first` whether its figure is the first of
+/// its workload, the one that was compared.
+pub(crate) fn of(study: &Study, key: &CellKey, wrote: bool, first: bool, cell: &Cell) -> CellTrust {
+    let group = group(study, key, wrote).and_then(|group| {
+        let alone =
+            "not checked against a kernel: only the first figure of each workload was compared";
+        if first { Ok(group) } else { Err(alone.to_owned()) }
+    });
+    match group {
+        Err(reason) => CellTrust { not_checked: Some(reason), ..CellTrust::default() },
+        Ok(group) => CellTrust {
+            not_checked: None,
+            group: Some(group.name.clone()),
+            cells: Some(group.cells),
+            interval90: Some(group.interval(cell.median)),
+            sign_of_100: cell
+                .verdict
+                .and(cell.percent_vs_baseline)
+                .map(|percent| group.sign_of_100(percent)),
+            floor_percent: group.floor_percent,
+        },
+    }
+}
+
+/// What the model cannot tell of some cells that are compared, as a ratio less 1; with each whether anything is
+/// written.
+/// Nothing is known of those that no kernel was compared in.
+pub(crate) fn doubt<'a>(study: &Study, cells: impl Iterator<Item = (&'a CellKey, bool)>) -> f64 {
+    if !study.modelled {
+        return 0.0;
+    }
+    let floors = cells.filter_map(|(key, wrote)| Some(group(study, key, wrote).ok()?.floor()));
+    floors.fold(0.0, f64::max)
+}
+
+/// The group of a cell, or why there is none.
+fn group(study: &Study, key: &CellKey, wrote: bool) -> Result<&'static GroupRow, String> {
+    let not = |what: &str| Err(format!("not checked against a kernel: {what}"));
+    let trust = Trust::recorded();
+    let layout = &study.layouts[key.layout];
+    if key.workload(study).is_none() {
+        return not("rebuilds alone were not compared");
+    }
+    if let Some(what) = unlike_the_lab(study, key.layout, layout) {
+        return not(what);
+    }
+    if let Some(name) = &study.filesystem {
+        let host = study.host_of(key.layout);
+        let known = trust.filesystems.iter().any(|known| known == name)
+            || (name == NATIVE && host.is_none_or(|host| host.spec.kernel == Kernel::Linux6_1));
+        if !known {
+            return not(&format!("no cells on {name} were compared"));
+        }
+    }
+    let traits = Traits {
+        filesystem: Some(study.filesystem.is_some()),
+        writes: Some(wrote),
+        lost: Some(key.state != State::Healthy),
+    };
+    trust.group(traits).ok_or_else(|| "not checked against a kernel: too few cells".to_owned())
+}
+
+/// What of a layout and its host no drawn cell has.
+fn unlike_the_lab(study: &Study, at: usize, layout: &NamedLayout) -> Option<&'static str> {
+    let host = study.host_of(at);
+    if host.is_some_and(|host| host.spec.kernel != Kernel::Linux6_1) {
+        return Some("the host's kernel is not in the lab");
+    }
+    if layout.hardware.controller.is_some()
+        || layout.hardware.routes.iter().any(|one| !one.is_empty())
+    {
+        return Some("controllers, buses and links that drives share were not compared");
+    }
+    if layout.layout.floors().count() > 1 || layout.layout.level == Level::Raid3 {
+        return Some("the level was not compared");
+    }
+    if !matches!(layout.read_policy, ReadPolicy::LeastBusy | ReadPolicy::Md) {
+        return Some("the read policy is not md's");
+    }
+    if !matches!(
+        layout.settings.consistency,
+        Consistency::None | Consistency::Resync | Consistency::Bitmap { .. }
+    ) {
+        return Some("logs of partial parity and journals were not compared");
+    }
+    let groups = std::iter::once(&layout.drives).chain(&layout.each);
+    let is_known = |group: &usize| match study.drives.get(*group).map(|drives| &drives.source) {
+        Some(DriveSource::Model(name)) => is_of_the_lab(name),
+        _ => false,
+    };
+    (!groups.into_iter().all(is_known)).then_some("drives of this kind were not compared")
+}
+
+/// Whether cells have drives of the kind: hard disks, and SSDs behind SATA. How near a drive is to a real one is
+/// another question; files of one's own count as not compared, as nobody has looked at them.
+fn is_of_the_lab(name: &str) -> bool {
+    static KNOWN: OnceLock<BTreeSet<&str>> = OnceLock::new();
+    let is_known = |name: &&str| {
+        load(name).is_ok_and(|spec| match &spec.kind {
+            DriveKind::HardDisk(_) => true,
+            DriveKind::Ssd(_) => name.starts_with("ssd-sata"),
+            DriveKind::Smr(_) => false,
+        })
+    };
+    let all = || builtin().iter().map(|(name, _)| *name);
+    KNOWN.get_or_init(|| all().filter(is_known).collect()).contains(name)
+}

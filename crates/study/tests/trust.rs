@@ -1,0 +1,95 @@
+//! What results say of how far predicted cells can be trusted, and what verdicts make of it.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use raidlab_core::Sectors;
+use raidlab_results::trust::Trust;
+use raidlab_results::{Cell, Clock, Results, Verdict};
+use raidlab_study::{CellKey, Runner, Sample, Study, parse, run_rounds, summarise};
+use support::{on, sample};
+
+/// Three layouts, of which the model cannot tell the second from the first.
+struct Near;
+
+impl Runner for Near {
+    type Error = String;
+
+    fn run(&mut self, key: &CellKey, _: u32, seed: u64) -> Result<Sample, String> {
+        let noise = 1.0 + (seed % 1_000) as f64 * 1e-6;
+        Ok(sample([100.0, 103.0, 2_000.0][key.layout] * noise))
+    }
+}
+
+fn study(head: &str, drive: &str, third: &str) -> Study {
+    let text = format!(
+        "title = \"test\"\nprocesses = [1]\nrounds = 9\nmax_rounds = 9\nbaseline = [\"raid0(2)\"]\n{head}\n\
+         [[drives]]\nname = \"d\"\nmodel = \"{drive}\"\ncount = 4\n\
+         [[layouts]]\nlevel = \"raid0\"\nmembers = 2\n[[layouts]]\nlevel = \"raid0\"\nmembers = 3\n\
+         [[layouts]]\n{third}\n[[workloads]]\nkind = \"random-read\"\nsize = \"1MiB\"\n"
+    );
+    Study { modelled: true, ..parse(&text, "test").expect("a study") }
+}
+
+fn results(study: &Study) -> Results {
+    let samples = run_rounds(study, &mut Near, &mut on).expect("runs");
+    let capacities = vec![Sectors(1 << 20); study.layouts.len()];
+    let none = BTreeMap::new;
+    summarise(study, &samples, Clock::Virtual, none(), none(), Vec::new(), &capacities)
+}
+
+fn first(results: &Results, layout: usize) -> &Cell {
+    let name = &results.layouts[layout].name;
+    results.cells.iter().find(|cell| cell.layout == *name).expect("is there")
+}
+
+const RAID5: &str = "level = \"raid5\"\nmembers = 4";
+
+#[test]
+fn cells_like_those_of_the_lab_have_an_interval_and_differences_below_the_floor_none() {
+    let study = study("", "nas-8tb-7200", RAID5);
+    let found = results(&study);
+    let raw = Trust::recorded().groups.iter().find(|group| group.name.starts_with("raw arrays"));
+    let raw = raw.expect("raw arrays were compared");
+    let cell = first(&found, 2);
+    let trust = cell.trust.as_ref().expect("modelled");
+    assert_eq!((trust.not_checked.as_deref(), trust.cells), (None, Some(raw.cells)));
+    assert_eq!(trust.interval90, Some(raw.interval(cell.median)));
+    assert_eq!((cell.verdict, trust.sign_of_100), (Some(Verdict::Faster), Some(100)));
+    let near = first(&found, 1);
+    assert!(raw.floor() > 0.04, "3 % is nothing the model can tell");
+    assert_eq!((near.verdict, near.more_rounds), (Some(Verdict::NotResolved), None));
+    // The rounds alone show it: of a kernel it would count.
+    let of_kernel = results(&Study { modelled: false, ..study });
+    let near = first(&of_kernel, 1);
+    assert_eq!((near.verdict, near.trust.as_ref()), (Some(Verdict::Faster), None));
+}
+
+#[test]
+fn what_no_cell_is_like_was_not_checked_and_the_reason_is_given() {
+    let reason = |study: &Study| {
+        let found = results(study);
+        let trust = first(&found, 2).trust.clone().expect("modelled");
+        assert_eq!((trust.interval90, trust.cells), (None, None));
+        trust.not_checked.expect("was not checked")
+    };
+    let nas = "nas-8tb-7200";
+    for (head, drive, third, what) in [
+        ("", nas, "level = \"raid3\"\nmembers = 3", "the level"),
+        ("", nas, "level = \"raid1+0\"\narrays = 2\nmembers = 4", "the level"),
+        ("", "ssd-nvme4-2tb", RAID5, "drives of this kind"),
+        ("", nas, "level = \"raid5\"\nmembers = 4\nconsistency = \"ppl\"", "partial parity"),
+        ("filesystem = \"ext3\"", nas, RAID5, "no cells on ext3"),
+        (
+            "filesystem = \"native\"\nhost = { memory = \"1GiB\", kernel = \"linux-2.6.20\" }",
+            nas,
+            RAID5,
+            "the host's kernel",
+        ),
+    ] {
+        let said = reason(&study(head, drive, third));
+        assert!(said.starts_with("not checked against a kernel: "), "{said}");
+        assert!(said.contains(what), "{third}: {said}");
+    }
+}

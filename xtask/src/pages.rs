@@ -70,7 +70,7 @@ const PAGES: [Page; 6] = [
     },
     Page {
         name: "kernel",
-        arguments: &["compare", "--on", "virtual,kernel:6.12", "--html", "{html}"],
+        arguments: &["compare", "{study}", "--on", "virtual,kernel:6.12", "--html", "{html}"],
         figures: "residuals,latency,choice",
         needs_kernel: true,
     },
@@ -152,6 +152,37 @@ impl Opener {
         Ok(node.status()?.success())
     }
 }
+
+/// The study of the page on a kernel: each of its cells starts a guest, and the default study has 108.
+const ON_KERNEL: &str = "title = \"Three layouts on a kernel\"
+baseline = [\"single\"]
+processes = [1, 4]
+
+[[drives]]
+name = \"nas\"
+model = \"nas-8tb-7200\"
+count = 4
+
+[[layouts]]
+level = \"single\"
+
+[[layouts]]
+level = \"raid10\"
+members = 4
+
+[[layouts]]
+level = \"raid5\"
+members = 4
+
+[[workloads]]
+kind = \"dd-read\"
+size = \"4MiB\"
+
+[[workloads]]
+kind = \"random-write\"
+size = \"1MiB\"
+span = \"256MiB\"
+";
 
 /// Writes the pages and opens them. Whether all are good.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> io::Result<bool> {
@@ -248,7 +279,10 @@ fn written(program: &Path, place: &Path, page: &Page) -> io::Result<PathBuf> {
     let html = place.join(format!("{}.html", page.name));
     let members = place.join("members");
     fs::create_dir_all(&members)?;
+    let study = place.join("kernel.toml");
+    fs::write(&study, ON_KERNEL)?;
     let argument = |word: &&str| {
+        let word = word.replace("{study}", &study.display().to_string());
         let word = word.replace("{html}", &html.display().to_string());
         word.replace("{members}", &members.display().to_string())
     };

@@ -105,15 +105,20 @@ pub(super) fn width_of(text: &str, letter: f64) -> f64 {
     text.chars().count() as f64 * letter
 }
 
-/// A text in lines of at most so many letters, broken at blanks, and words behind hyphens.
+/// A text in lines of at most so many letters, broken at blanks, words behind hyphens and the like, and else anywhere.
 pub(super) fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let most = most.max(1);
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_inclusive([' ', '-']) {
-        let fits =
-            |line: &String| line.chars().count() + word.trim_end().chars().count() <= most.max(1);
-        match lines.last_mut().filter(|line| fits(line)) {
-            Some(line) => line.push_str(word),
-            None => lines.push(word.to_owned()),
+    for word in text.split_inclusive([' ', '-', '_', '=']) {
+        let letters: Vec<char> = word.chars().collect();
+        let cut = if word.trim_end().chars().count() > most { most } else { letters.len() };
+        for piece in letters.chunks(cut) {
+            let piece: String = piece.iter().collect();
+            let room = most.saturating_sub(piece.trim_end().chars().count());
+            match lines.last_mut().filter(|line| line.chars().count() <= room) {
+                Some(line) => line.push_str(&piece),
+                None => lines.push(piece),
+            }
         }
     }
     lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
@@ -132,5 +137,7 @@ mod tests {
     fn texts_are_broken_at_blanks_and_hyphens() {
         assert_eq!(wrapped("random-write 4KiB", 8), ["random-", "write", "4KiB"]);
         assert_eq!(wrapped("random-write 4KiB", 30), ["random-write 4KiB"]);
+        assert_eq!(wrapped("blocksize_sweep", 10), ["blocksize_", "sweep"]);
+        assert_eq!(wrapped("blocksize_sweep", 6), ["blocks", "ize_", "sweep"]);
     }
 }

@@ -158,7 +158,8 @@ pub(crate) struct Compare {
     /// Threads for virtual time; the results do not depend on it [default: one a CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
-    /// With --on kernel:VERSION: write every request that the kernel sends to its drives to this file
+    /// In virtual time and with --on kernel:VERSION: write every request that drives get to this file; with both, those
+    /// of modelled drives to FILE with `virtual` before its ending
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]

@@ -40,6 +40,28 @@ fn one_seed_gives_the_same_bytes_on_any_number_of_threads() {
     assert!(results.cells.iter().all(|cell| cell.samples.len() == 6));
 }
 
+/// A title for each run of a cell, and below it what its drives got: those of the document moved so much.
+#[test]
+fn requests_of_modelled_drives_are_kept() {
+    let scratch = Scratch::new("trace");
+    let trace = scratch.path().join("trace.txt");
+    let path = trace.to_str().expect("text");
+    ran(compare(&scratch, &["--rounds", "1", "--json", "-", "--trace", path]));
+    let text = fs::read_to_string(&trace).expect("a trace");
+    let titles = text.lines().filter(|line| line.starts_with("# ")).count();
+    assert_eq!(titles, 16, "the cells of the study");
+    let is_request = |line: &&str| line.split(' ').count() == 7 && !line.starts_with('#');
+    assert_eq!(text.lines().filter(is_request).count() + titles, text.lines().count(), "{text}");
+    let words = ["run", "dd-write", "size=1MiB", "--target", "modelled-raw", "--trace", path];
+    raidlab(words).good();
+    let text = fs::read_to_string(&trace).expect("a trace");
+    let bytes =
+        text.lines().skip(1).map(|line| line.split(' ').nth(5).and_then(|b| b.parse::<u64>().ok()));
+    assert_eq!(bytes.map(|bytes| bytes.expect("bytes")).sum::<u64>(), 1 << 20, "{text}");
+    raidlab(["run", "dd", "--target", "null", "--trace", path])
+        .refused(&["--trace: means nothing on"]);
+}
+
 #[test]
 fn piped_output_is_plain() {
     let scratch = Scratch::new("plain");

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use raidlab_kernel_lab::{
 };
 use raidlab_models::host::DirtyLimit;
 use raidlab_models::{Drive, HostSpec, PathSpec};
-use raidlab_predict::Modelled;
+use raidlab_predict::{Modelled, Trace};
 use raidlab_random::{Random, mix};
 use raidlab_sim::HostCosts;
 use raidlab_study::{CellKey, Runner, Sample, State, Study, cell_title, lost_member};
@@ -103,9 +102,6 @@ pub struct Options {
     /// Whether processes begin at different times, and not always in step with the kernel's timers.
     pub varied_starts: bool,
 }
-
-/// Requests of all cells as text.
-pub type Trace = Mutex<Box<dyn Write + Send>>;
 
 /// Runs the cells of a study on a kernel.
 pub struct KernelLab<'a> {
@@ -299,10 +295,7 @@ impl<'a> KernelRunner<'a> {
             _ => failed(error.to_string()),
         })?;
         if let Some(trace) = self.lab.trace {
-            let written =
-                trace.lock().map_err(|_| failed("the trace".to_owned())).map(|mut trace| {
-                    writeln!(trace, "# {title}, seed {seed}").and_then(|()| trace.write_all(&lines))
-                })?;
+            let written = trace.add(&title, seed, &lines);
             written.map_err(|error| failed(format!("the trace: {error}")))?;
         }
         if outcome.status == NO_SUCH_PROGRAM {

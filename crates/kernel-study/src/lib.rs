@@ -31,5 +31,5 @@ mod usage;
 
 pub use error::KernelError;
 pub use job::{Job, Place, RebuildJob, Report, Start};
-pub use lab::{Binaries, Cost, KernelLab, KernelRunner, Options, Trace, versions};
-pub use prepare::{MEMORY, prepare};
+pub use lab::{Binaries, Cost, KernelLab, KernelRunner, Options, versions};
+pub use prepare::{MEMORY, as_kernel, prepare};

@@ -43,14 +43,27 @@ pub fn prepare(study: &mut Study) -> Result<(), KernelError> {
     Ok(())
 }
 
+/// Makes a study's modelled hosts of today, which are compared with a kernel of this version or name, of that version.
+pub fn as_kernel(study: &mut Study, kernel: &str) {
+    let version = if kernel.contains("6.12") { Kernel::Linux6_12 } else { Kernel::Linux6_1 };
+    let own = study.layouts.iter_mut().filter_map(|layout| layout.host.as_mut());
+    for host in study.host.iter_mut().chain(own) {
+        if host.spec.kernel.is_of_today() {
+            host.spec.kernel = version;
+        }
+    }
+}
+
 fn refused(key: &str, reason: impl std::fmt::Display) -> KernelError {
     KernelError::Input(format!("{key}: {reason}"))
 }
 
 fn check_host(host: &HostSpec) -> Result<(), KernelError> {
-    if host.kernel != Kernel::Linux6_1 {
-        let reason =
-            format!("guests do not have {}; leave it out, or write linux-6.1", host.kernel);
+    if !host.kernel.is_of_today() {
+        let reason = format!(
+            "guests do not have {}; leave it out, or write linux-6.1 or linux-6.12",
+            host.kernel
+        );
         return Err(refused("host.kernel", reason));
     }
     if !(LEAST..=MOST).contains(&host.memory) || !host.memory.is_multiple_of(1 << 20) {

@@ -6,7 +6,8 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 use raidlab_kernel_lab::cache;
-use raidlab_kernel_study::{Binaries, Cost, KernelError, KernelLab, Options, Trace, prepare};
+use raidlab_kernel_study::{Binaries, Cost, KernelError, KernelLab, Options, prepare};
+use raidlab_predict::Trace;
 use raidlab_study::{Runner, Sample, Study, cells};
 
 /// The versions that are here with the programs of guests; none after a line on standard error.
@@ -125,7 +126,7 @@ fn a_seed_gives_the_same_requests_and_another_one_others() {
     let study = study("filesystem = \"xfs\"\nprocesses = [2]\n", MIRROR);
     let traced = |seed: u64| {
         let kept = Kept::default();
-        let trace: Trace = Mutex::new(Box::new(kept.clone()));
+        let trace = Trace::new(kept.clone());
         let (stop, _keeps_it_quiet) = io::pipe().expect("can be made");
         let options = Options { varied_starts: true, ..options(version) };
         let lab = KernelLab::new(&study, options, stop.as_fd(), Some(&trace)).expect("a lab");

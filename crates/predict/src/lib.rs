@@ -35,5 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod modelled;
+mod trace;
 
 pub use modelled::{Modelled, Pacer, host, run_raw_plan};
+pub use trace::Trace;

@@ -18,7 +18,7 @@ use raidlab_core::{
     Config, Consistency, Level, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
     Volume,
 };
-use raidlab_models::host::{CallCosts, HostSpec, Kernel, READ_AHEAD};
+use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
 use raidlab_models::{Drive, DriveSpec, LinkKind, PathSpec, QueueSpec, Scheduler, load_beside};
 use raidlab_random::mix;
 use raidlab_sim::{HostCosts, World};
@@ -28,6 +28,27 @@ use raidlab_study::{
 };
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{RunRecord, Setting, Workload};
+
+use crate::trace::Trace;
+
+/// Stripes that md's cache has, each a page of 4 KiB of every member (`NR_STRIPES`, drivers/md/raid5.h of 6.1 and
+/// 6.12), and the sectors of such a page.
+const MD_STRIPES: u64 = 256;
+const MD_STRIPE_SECTORS: u64 = 8;
+
+/// The stripes that md's cache begins with.
+fn md_stripes(layout: &NamedLayout) -> u64 {
+    match layout.settings.cached_stripes {
+        0 => MD_STRIPES,
+        given => u64::from(given),
+    }
+}
+
+/// Places of the core's cache, of so many rows of a chunk each, that hold as much as so many stripes of md.
+fn places_of(stripes: u64, config: &Config) -> u32 {
+    let rows = config.layout.chunk.0.min(config.settings.plan_rows.0).max(1);
+    (stripes * MD_STRIPE_SECTORS / rows).max(1) as u32
+}
 
 /// Bytes that a command with an address of 28 bits moves at most.
 const SHORT_COMMAND: u64 = 256 * SECTOR_BYTES;
@@ -43,6 +64,8 @@ pub struct Modelled<'a> {
     of_layouts: Vec<HostCosts>,
     /// Cells end as soon as this is set.
     stop: Option<&'static AtomicBool>,
+    /// Requests to drives are written there.
+    trace: Option<&'a Trace>,
 }
 
 impl<'a> Modelled<'a> {
@@ -92,7 +115,7 @@ impl<'a> Modelled<'a> {
         let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
         let of_layout = |layout: &NamedLayout| host_costs(layout.host.as_ref()).unwrap_or(costs);
         let of_layouts = study.layouts.iter().map(of_layout).collect();
-        Ok(Self { study, drives, costs, of_layouts, stop: None })
+        Ok(Self { study, drives, costs, of_layouts, stop: None, trace: None })
     }
 
     /// Every layout is possible and every workload fits.
@@ -149,10 +172,14 @@ impl<'a> Modelled<'a> {
     /// The host of a layout. Behind a controller the kernel sees one disk, and reads ahead as on one.
     fn host_spec(&self, layout: usize) -> HostSpec {
         let mut spec = self.study.host_of(layout).map_or_else(HostSpec::default, |host| host.spec);
+        let named = &self.study.layouts[layout];
+        let is_md = named.layout.drives() > 1 && named.hardware.controller.is_none();
+        spec.flushes_beside_writes = is_md && spec.kernel.flushes_beside_writes();
         if self.study.layouts[layout].hardware.controller.is_some() {
             spec.read_ahead.get_or_insert(READ_AHEAD);
         } else if self.has_short_commands(layout) {
             spec.longest_request = spec.longest_request.min(SHORT_COMMAND);
+            spec.longest_command = spec.longest_command.min(SHORT_COMMAND);
         }
         spec
     }
@@ -174,6 +201,13 @@ impl<'a> Modelled<'a> {
     #[must_use]
     pub fn stopping_on(self, stop: &'static AtomicBool) -> Self {
         Self { stop: Some(stop), ..self }
+    }
+
+    /// Writes the requests that reach drives in each run of a cell to `trace`, in the form of the kernel lab's. A run
+    /// that fails or is stopped writes none.
+    #[must_use]
+    pub fn traced_to(self, trace: &'a Trace) -> Self {
+        Self { trace: Some(trace), ..self }
     }
 
     /// The study.
@@ -216,11 +250,11 @@ impl<'a> Modelled<'a> {
             settings: named.settings,
         };
         let host = self.host_spec(layout);
-        if host.kernel == Kernel::Linux6_1 && config.layout.level.is_redundant() {
+        let level = config.layout.level;
+        if host.kernel.is_of_today() && config.layout.level.is_redundant() {
             config.settings.resync_tick = Some(Nanos(1_000_000_000 / u64::from(host.hz.max(1))));
             // RESYNC_DEPTH of 32 ranges of 64 KiB (raid1.c), or 256 stripes of 4 KiB (raid5.c); raid10 of 6.1 has up to
             // 32 MiB under way in the kernel lab. And one range for healing.
-            let level = config.layout.level;
             config.limits.windows = match level {
                 Level::Raid10 => 257,
                 Level::Raid1 => 17,
@@ -232,6 +266,9 @@ impl<'a> Modelled<'a> {
             let reason = error.to_string();
             self.study.origin.error(StudyErrorKind::ImpossibleLayout, place, reason)
         })?;
+        if self.is_md(layout) && level.has_stripes() {
+            config.settings.cached_stripes = places_of(md_stripes(named), &config);
+        }
         // Log and metadata lie behind the data.
         for (index, member) in config.members.iter_mut().enumerate() {
             let room = Sectors(capacity(index).0.saturating_sub(behind.0));
@@ -279,6 +316,9 @@ impl<'a> Modelled<'a> {
                 let depth = self.drives[group].kind.queue_depth();
                 world = world.with_queues(&self.queue(layout, scheduler, depth));
             }
+            if self.is_md(layout) {
+                world.gather_stripes(md_stripes(&self.study.layouts[layout]));
+            }
             if let Some(stop) = self.stop {
                 world.stop_on(stop);
             }
@@ -295,6 +335,17 @@ impl<'a> Modelled<'a> {
         })
     }
 
+    /// Whether a layout is one array of the md of a kernel whose sources were read for this.
+    fn is_md(&self, layout: usize) -> bool {
+        let named = &self.study.layouts[layout];
+        let has_host = self.study.host_of(layout).is_some() || self.study.filesystem.is_some();
+        let is_of_today = self.host_spec(layout).kernel.is_of_today();
+        has_host
+            && is_of_today
+            && named.hardware.controller.is_none()
+            && named.layout.inner.is_none()
+    }
+
     /// The scheduler of the request queues of a layout's drives: that of their group, or of the host's
     /// kernel.
     fn scheduler(&self, layout: usize) -> Option<Scheduler> {
@@ -309,7 +360,7 @@ impl<'a> Modelled<'a> {
         if self.study.host_of(layout).is_none() {
             return spec;
         }
-        let longest = Sectors(self.host_spec(layout).longest_request / SECTOR_BYTES);
+        let longest = Sectors(self.host_spec(layout).longest_command / SECTOR_BYTES);
         QueueSpec { longest: spec.longest.min(longest), ..spec }
     }
 
@@ -379,6 +430,28 @@ impl Modelled<'_> {
     /// # Errors
     /// As [`run_on`](Self::run_on); [`StudyErrorKind::NotSupported`] with a pacer and a filesystem.
     pub fn run_paced(
+        &self,
+        world: &mut World,
+        key: &CellKey,
+        seed: u64,
+        pacer: Option<Pacer>,
+    ) -> Result<Sample, StudyError> {
+        if self.trace.is_some() {
+            world.start_trace();
+        }
+        let sample = self.sample(world, key, seed, pacer)?;
+        if let Some(trace) = self.trace {
+            let title = cell_title(self.study, key);
+            trace.add_kept(&title, seed, world).map_err(|error| {
+                let place = ("layouts", key.layout, "level");
+                let reason = format!("{title}: the trace: {error}");
+                self.study.origin.error(StudyErrorKind::Unreadable, place, reason)
+            })?;
+        }
+        Ok(sample)
+    }
+
+    fn sample(
         &self,
         world: &mut World,
         key: &CellKey,

@@ -247,9 +247,9 @@ fn fsync_writes_data_then_the_journal_then_flushes() {
     let empty = Plan { run: vec![script(ops)], phases: vec!["run"], ..Plan::default() };
     run_plan(&mut world, &HostSpec::default(), empty).expect("runs");
     let all: Vec<_> = world.record().iter().map(|io| (io.op, u64::from(io.len))).collect();
-    let data = [(IoOp::Write, 1_024); 4];
-    let at = all.windows(4).position(|four| four == data).expect("four writes of 512 KiB");
-    let after: Vec<_> = all[at + 4..].iter().map(|(op, _)| *op).collect();
+    let data = [(IoOp::Write, 2_048); 2];
+    let at = all.windows(2).position(|two| two == data).expect("two writes of 1 MiB");
+    let after: Vec<_> = all[at + 2..].iter().map(|(op, _)| *op).collect();
     assert_eq!(after, [IoOp::Write, IoOp::Flush, IoOp::Write], "journal, flush, commit block");
 }
 

@@ -6,18 +6,21 @@
 
 mod controller;
 mod event_queue;
+mod gather;
 mod paths;
+mod records;
 mod spares;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use raidlab_core::consistency::{MetaArea, RECORD};
+use raidlab_core::consistency::MetaArea;
 use raidlab_core::contract::{
     Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, MemberIo, Outcome,
-    Output, Record, Request, RequestId, Segment, Token,
+    Output, Request, RequestId, Segment, Token,
 };
 use raidlab_core::{
     Config, Consistency, MemberIndex, MemberTotals, Nanos, Sector, Sectors, Time, Volume,
@@ -30,7 +33,10 @@ use raidlab_models::{
 use crate::error::SimError;
 use crate::host::{Cores, HostCosts};
 use event_queue::EventQueue;
+use gather::Gather;
 use raidlab_models::path::PathInput;
+pub use trace::DriveRequest;
+use trace::Trace;
 
 /// An answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +104,8 @@ struct Pending {
     len: Sectors,
     fua: bool,
     process: u32,
+    /// It is write-back that is gathered into stripes.
+    is_gathered: bool,
 }
 
 /// The process to which the schedulers attribute member I/Os that follow from the end of others, not from an
@@ -161,6 +169,8 @@ pub struct World {
     member_requests: u64,
     totals: MemberTotals,
     record: Option<Vec<IoRecord>>,
+    trace: Option<Box<Trace>>,
+    gather: Option<Box<Gather>>,
 }
 
 /// Refuses a drive that is smaller than what it must hold.
@@ -246,6 +256,8 @@ impl World {
             member_requests: 0,
             totals: MemberTotals::default(),
             record: None,
+            trace: None,
+            gather: None,
         })
     }
 
@@ -403,9 +415,20 @@ impl World {
         len: Sectors,
         fua: bool,
     ) -> RequestId {
+        self.submit_request(process, op, (at, len), (fua, false))
+    }
+
+    #[inline]
+    fn submit_request(
+        &mut self,
+        process: u32,
+        op: IoOp,
+        (at, len): (Sector, Sectors),
+        (fua, is_gathered): (bool, bool),
+    ) -> RequestId {
         let id = RequestId(self.next_id);
         self.next_id += 1;
-        let slot = self.hold(Pending { id, op, at, len, fua, process });
+        let slot = self.hold(Pending { id, op, at, len, fua, process, is_gathered });
         let arrival = self.cores.serve_request(self.now, self.costs.request);
         self.event_queue.ask_in_order(arrival, TimedEvent::Arrival(slot));
         id
@@ -526,6 +549,9 @@ impl World {
     /// The end of a command has reached the host.
     #[inline]
     fn completed(&mut self, member: u16, id: DriveIoId, outcome: IoOutcome) {
+        if let Some(trace) = &mut self.trace {
+            trace.ended(self.now, member, id, outcome);
+        }
         if self.queues.is_empty() {
             self.drive_done(member, id, outcome);
         } else {
@@ -536,6 +562,9 @@ impl World {
     /// Sends a command to a drive, over its path if there is one.
     #[inline]
     fn dispatch(&mut self, drive: u16, io: DriveIo) {
+        if let Some(trace) = &mut self.trace {
+            trace.sent(self.now, drive, io);
+        }
         if let Some(paths) = &mut self.paths {
             paths.handle(self.now, PathInput::Submit { drive, io });
         } else {
@@ -620,10 +649,11 @@ impl World {
                 self.array.handle(self.now, input);
                 any = true;
             }
-            while self.array.can_accept()
-                && let Some(slot) = self.backlog.pop_front()
-            {
-                self.arrive(slot);
+            while self.array.can_accept() {
+                if !self.hand_in_gathered() {
+                    let Some(slot) = self.backlog.pop_front() else { break };
+                    self.arrive(slot);
+                }
                 any = true;
             }
             if !any {
@@ -634,8 +664,16 @@ impl World {
     }
 
     fn arrive(&mut self, slot: u32) {
-        let Pending { id, op, at, len, fua, process } = self.pending[slot as usize];
+        let request = self.pending[slot as usize];
         self.free_pending.push(slot);
+        match &mut self.gather {
+            Some(gather) if request.is_gathered => gather.arrived(&request),
+            _ => self.ask_array(&request),
+        }
+    }
+
+    fn ask_array(&mut self, request: &Pending) {
+        let Pending { id, op, at, len, fua, process, .. } = *request;
         let whole = [Segment { token: Token(0), offset: 0, len: len.0 as u32 }];
         let is_data = matches!(op, IoOp::Read | IoOp::Write) && len > Sectors::ZERO;
         let segments = if is_data { &whole[..] } else { &[][..] };
@@ -712,34 +750,6 @@ impl World {
         let first = DriveIo { id, ..first };
         self.hand_to_drive(drive, first);
         self.dispatched(drive);
-    }
-
-    /// Writes a record, a small write at its place.
-    fn send_meta(&mut self, io: IoId) {
-        let Some(meta) = self.array.meta(io).copied() else { return };
-        self.member_requests += 1;
-        let count = self.data.len();
-        let data = self.data.get(meta.member.at() % count.max(1)).copied().unwrap_or_default();
-        let total = data + self.area.sectors();
-        let place = u32::from(self.turn);
-        self.turn = !self.turn;
-        let at = match meta.record {
-            Record::Superblock(_) => MetaArea::superblock(total, place),
-            Record::BitmapPage { page, .. } => MetaArea::page(total, page, place),
-            _ if meta.member == self.array.journal() => meta.at,
-            _ => Sector(data.0 + meta.at.0),
-        };
-        let payload: u32 = self.array.segments(&meta.payload).map(|segment| segment.len).sum();
-        let (id, len) = (DriveIoId(0), RECORD + payload);
-        let fua = meta.fua || self.writes_through;
-        let write = DriveIo { id, op: DriveOp::Write, at, len, fua };
-        self.totals.count(IoOp::Write, Sectors(u64::from(len)));
-        if meta.flush {
-            let flush = DriveIo { op: DriveOp::Flush, at: Sector(0), len: 0, fua: false, ..write };
-            self.submit_to(meta.member, io, flush, Some(write));
-        } else {
-            self.submit_to(meta.member, io, write, None);
-        }
     }
 
     /// Abandons an I/O with a timeout: a modelled drive answers late at worst, and nothing waits for that.

@@ -5,8 +5,8 @@ mod processes_example;
 
 use raidlab_core::contract::{IoOp, Outcome};
 use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
-use raidlab_models::{DriveKind, HardDisk, HardDiskSpec, load};
-use raidlab_sim::{Answer, HostCosts, SimErrorKind, World};
+use raidlab_models::{DriveKind, DriveOp, HardDisk, HardDiskSpec, Scheduler, load};
+use raidlab_sim::{Answer, DriveRequest, HostCosts, SimErrorKind, World};
 
 fn spec() -> HardDiskSpec {
     let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("built in").kind else { panic!() };
@@ -200,4 +200,43 @@ fn nothing_is_laid_out_over_requests_rebuilds_or_what_remembers_writes() {
     let config = Config::uniform(Layout::new(Level::Linear, 1), drives[0].capacity());
     let mut ssd = World::new(&config, drives, HostCosts::default()).expect("fits");
     assert!(!ssd.prefill(true), "an SSD knows what was written");
+}
+
+/// A line for each request that a drive got, merged by its queue: what the members moved, in the order of its ends.
+#[test]
+fn a_trace_has_what_drives_got() {
+    let layout: Layout = "raid1(2)".parse().expect("is a layout");
+    let world = world(layout, 1);
+    let mut world = world.with_queues(&Scheduler::MqDeadline.spec(1));
+    one(&mut world, IoOp::Write, 4096, 8);
+    world.start_trace();
+    for piece in 0..4 {
+        world.submit(IoOp::Write, Sector(8 * piece), Sectors(8), false);
+    }
+    world.submit(IoOp::Flush, Sector(0), Sectors(0), false);
+    while world.step() {}
+    let traced: Vec<DriveRequest> = std::iter::from_fn(|| world.next_traced()).collect();
+    let of = |drive: u16, op: DriveOp| {
+        let is_it = move |one: &&DriveRequest| one.drive == drive && one.io.op == op;
+        traced.iter().filter(is_it).collect::<Vec<_>>()
+    };
+    for drive in [0, 1] {
+        let writes = of(drive, DriveOp::Write);
+        let sectors: u32 = writes.iter().map(|one| one.io.len).sum();
+        assert_eq!(sectors, 32, "{writes:?}");
+        assert!(
+            writes.len() < 4,
+            "the drive takes one at a time, so what waits is merged: {writes:?}"
+        );
+        assert!(
+            writes.iter().all(|one| one.depth == 0 && one.succeeded && one.ended > one.arrived)
+        );
+        assert_eq!(of(drive, DriveOp::Flush).len(), 1);
+    }
+    assert!(traced.is_sorted_by_key(|one| one.ended));
+    let first = traced.iter().find(|one| one.drive == 1).expect("a request");
+    let text = first.to_string();
+    let words: Vec<&str> = text.split(' ').collect();
+    let (arrived, ended) = (first.arrived.0.to_string(), first.ended.0.to_string());
+    assert_eq!(words, [&arrived, &ended, "1", "W", "0", "4096", "0"]);
 }

@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use raidlab_kernel_study::prepare;
+use raidlab_kernel_study::{as_kernel, prepare};
 use raidlab_predict::Modelled;
 use raidlab_results::Diff;
 use raidlab_sim::HostCosts;
@@ -53,7 +53,7 @@ fn modelled_half(real: &Compare) -> Result<Compare, Failure> {
         beside: Some(real.on.clone()),
         devices: Devices::default(),
         resume: None,
-        trace: None,
+        trace: real.trace.as_deref().map(|path| output::with_word(path, VIRTUAL)),
         outputs: real.outputs.beside()?,
         ..real.clone()
     })
@@ -90,9 +90,11 @@ pub(super) fn as_placed(study: &mut Study, options: &Compare) -> Result<(), Fail
     let Some(place) = options.beside.as_deref().filter(|_| options.on == VIRTUAL) else {
         return Ok(());
     };
-    if kernel::named(place).is_some() {
+    if let Some(kernel) = kernel::named(place) {
         // Its drives are the model's, and its guests are what the modelled host is to be.
-        return prepare(study).map_err(kernel::failure);
+        prepare(study).map_err(kernel::failure)?;
+        as_kernel(study, &kernel.to_string_lossy());
+        return Ok(());
     }
     let sizes = real::member_sizes(study, place).map_err(|error| bad_study(options, error))?;
     for (named, size) in study.layouts.iter_mut().zip(sizes) {

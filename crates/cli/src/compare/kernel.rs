@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::Size;
 use raidlab_kernel_study::measured::{SENSITIVE, spread};
 use raidlab_kernel_study::{
-    Binaries, Cost, KernelError, KernelLab, KernelRunner, Options, Trace, prepare,
+    Binaries, Cost, KernelError, KernelLab, KernelRunner, Options, prepare,
 };
+use raidlab_predict::Trace;
 use raidlab_results::{Clock, Results};
 use raidlab_study::{
     Runner, Sample, Samples, Study, cell_seed, cell_title, resume_rounds_parallel,
@@ -53,15 +53,13 @@ pub(crate) fn trace(path: Option<&Path>) -> Result<Option<Trace>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let file = File::create(path)
         .map_err(|error| Failure::input(format!("--trace {}: {error}", path.display())))?;
-    Ok(Some(Mutex::new(Box::new(BufWriter::new(file)))))
+    Ok(Some(Trace::new(BufWriter::new(file))))
 }
 
 /// Writes the rest of a trace.
 pub(crate) fn finish(trace: Option<Trace>, path: Option<&Path>) -> Result<(), Failure> {
     let Some((trace, path)) = trace.zip(path) else { return Ok(()) };
-    let written = trace.into_inner().map_err(|_| std::io::Error::other("a thread has failed"));
-    let written = written.and_then(|mut trace| trace.flush());
-    written.map_err(|error| Failure::failed(format!("--trace {}: {error}", path.display())))
+    trace.finish().map_err(|error| Failure::failed(format!("--trace {}: {error}", path.display())))
 }
 
 pub(crate) fn failure(error: KernelError) -> Failure {

@@ -78,8 +78,8 @@ fn perform(
 ) -> Result<Option<Ended>, Failure> {
     let mut study = load(options, source)?;
     let cancel = interrupt::flag()?;
-    if options.trace.is_some() && kernel::named(&options.on).is_none() {
-        return Err(Failure::input("--trace: is for --on kernel:VERSION"));
+    if options.trace.is_some() && options.on != VIRTUAL && kernel::named(&options.on).is_none() {
+        return Err(Failure::input("--trace: is for --on virtual and --on kernel:VERSION"));
     }
     let outcome = if let Some(kernel) = kernel::named(&options.on) {
         both::sized(&mut study, options, None)?;

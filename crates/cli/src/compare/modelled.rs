@@ -11,7 +11,7 @@ use raidlab_sim::HostCosts;
 use raidlab_study::{Study, resume_rounds_parallel};
 
 use super::record::{self, Recorder};
-use super::{Setting, effort, follow, results};
+use super::{Setting, effort, follow, kernel, results};
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::output::note;
@@ -25,6 +25,11 @@ pub(super) fn run(
 ) -> Result<Results, Failure> {
     let modelled = Modelled::new(study, HostCosts::default());
     let modelled = modelled.map_err(|error| super::bad_study(options, error))?.stopping_on(cancel);
+    let trace = kernel::trace(options.trace.as_deref())?;
+    let modelled = match &trace {
+        Some(trace) => modelled.traced_to(trace),
+        None => modelled,
+    };
     let threads = threads(options);
     if let Some(warning) = effort::warning(study, threads).filter(|_| !options.outputs.quiet) {
         note(&warning);
@@ -55,6 +60,8 @@ pub(super) fn run(
     bar.clear();
     let samples = samples.map_err(Failure::failed)?;
     recorder.ran(&samples);
+    drop(modelled);
+    kernel::finish(trace, options.trace.as_deref())?;
     results(study, &samples, setting)
 }
 

@@ -78,7 +78,7 @@ pub(crate) struct Run {
     /// Draw every random choice from this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Write every request that the kernel sends to its drives to this file (kernel:VERSION only)
+    /// Write every request that drives get to this file (modelled, modelled-raw and kernel:VERSION only)
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Print only this form: `summary`, or one of the workload's own, such as text, csv, json

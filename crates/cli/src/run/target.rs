@@ -130,7 +130,7 @@ impl Target {
                 self,
                 Self::Mounted(_) | Self::KernelMd(_) | Self::KernelLab(_, Device::Filesystem)
             ),
-            trace: matches!(self, Self::KernelLab(..)),
+            trace: matches!(self, Self::Modelled | Self::ModelledRaw | Self::KernelLab(..)),
         }
     }
 

@@ -36,14 +36,23 @@ pub(super) fn run(
     {
         note(&what);
     }
+    let trace = kernel::trace(options.trace.as_deref())?;
+    if trace.is_some() {
+        world.start_trace();
+    }
     let record = if with_host {
         modelled.record_on_host(&mut world, workload, setting)
     } else {
         modelled.record_on(&mut world, workload, setting)
     };
-    record.map_err(|what| {
-        Failure::input(format!("{} on {}: {what}", workload.kind(), options.target_name()))
-    })
+    let title = || format!("{} on {}", workload.kind(), options.target_name());
+    let record = record.map_err(|what| Failure::input(format!("{}: {what}", title())))?;
+    if let Some(trace) = &trace {
+        let kept = trace.add_kept(&title(), setting.seed, &mut world);
+        kept.map_err(|error| Failure::failed(format!("--trace: {error}")))?;
+    }
+    kernel::finish(trace, options.trace.as_deref())?;
+    Ok(record)
 }
 
 /// Runs a workload on a kernel in virtual time, on a filesystem or on the block device itself.

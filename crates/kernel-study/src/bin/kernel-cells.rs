@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw, drives_hash};
 use raidlab_kernel_study::fidelity::{self, Compared, predict_all, seed_of};
 use raidlab_kernel_study::measured::{Head, Measured, figure, is_enough, off, read};
-use raidlab_kernel_study::{Binaries, Cost, KernelLab, Options, Trace};
-use raidlab_predict::Modelled;
+use raidlab_kernel_study::{Binaries, Cost, KernelLab, Options};
+use raidlab_predict::{Modelled, Trace};
 use raidlab_random::mix;
 use raidlab_results::statistics::median;
 use raidlab_results::trust::Trust;
@@ -449,7 +449,7 @@ impl Kernel {
                 eprintln!("{}: modelled {done} of {}", self.name, wanted.len());
             }
         };
-        let values = predict_all(&wanted, self.seed, asked.threads, &progress);
+        let values = predict_all(&wanted, (self.seed, &self.name), asked.threads, &progress);
         let mut refused: Vec<(String, usize)> = Vec::new();
         let mut compared = Vec::new();
         for ((drawn, cell), values) in judged.iter().zip(values) {
@@ -535,15 +535,18 @@ fn trust(paths: &[&str], asked: &Asked) -> Result<(), Error> {
 fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
     let mut study = raidlab_study::load(path)?;
     raidlab_kernel_study::prepare(&mut study)?;
+    raidlab_kernel_study::as_kernel(&mut study, &asked.kernel);
     // What is not modelled is refused before the trace is begun.
     let mut modelled = Modelled::new(&study, HostCosts::default())?;
     let (stop, _kept) = io::pipe()?;
     let binaries = Binaries::find(&asked.kernel)?;
     let options = Options { binaries, cost: Cost::PLAIN, varied_starts: true };
-    let trace: Option<Trace> = match &asked.trace {
-        Some(path) => Some(Mutex::new(Box::new(io::BufWriter::new(fs::File::create(path)?)))),
-        None => None,
-    };
+    let trace = asked.trace.as_deref().map(trace_to).transpose()?;
+    let of_model = asked.trace.as_ref().map(|path| path.with_added_extension("model"));
+    let of_model = of_model.as_deref().map(trace_to).transpose()?;
+    if let Some(trace) = &of_model {
+        modelled = modelled.traced_to(trace);
+    }
     let lab = KernelLab::new(&study, options, stop.as_fd(), trace.as_ref())?;
     let mut runner = lab.runner();
     for key in cells(&study).into_iter().filter(|key| key.workload(&study).is_some()) {
@@ -561,10 +564,14 @@ fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
         let percent = (model / kernel - 1.0) * 100.0;
         say!("{kernel:12.4} {model:12.4} {percent:+6.1} %  {}", cell_title(&study, &key));
     }
-    if let Some(mut trace) = trace.as_ref().and_then(|trace| trace.lock().ok()) {
-        trace.flush()?;
-    }
-    Ok(())
+    drop(lab);
+    drop(modelled);
+    Ok([trace, of_model].into_iter().flatten().try_for_each(Trace::finish)?)
+}
+
+/// A file that requests are written to.
+fn trace_to(path: &Path) -> io::Result<Trace> {
+    Ok(Trace::new(io::BufWriter::new(fs::File::create(path)?)))
 }
 
 fn report(files: &[&str]) -> Result<(), Error> {

@@ -10,6 +10,7 @@ use raidlab_random::mix;
 use raidlab_sim::HostCosts;
 use raidlab_study::{Runner, cells};
 
+use crate::as_kernel;
 use crate::drawn::Drawn;
 use crate::measured::SEEDS;
 
@@ -36,12 +37,18 @@ pub fn seed_of(drawing: u64, cell: &Drawn, number: usize) -> u64 {
     mix(&[drawing, cell.number as u64, number as u64])
 }
 
-/// What the model says of a figure of a cell: a value for each of as many seeds as a kernel has at least.
+/// What the model of a kernel, of this name, says of a figure of a cell: a value for each of as many seeds as a
+/// kernel has at least.
 ///
 /// # Errors
 /// What is not modelled, in words.
-pub fn predicted(cell: &Drawn, metric: &str, seed: u64) -> Result<Vec<f64>, Refusal> {
-    let study = cell.study().map_err(Refusal::of)?;
+pub fn predicted(
+    cell: &Drawn,
+    metric: &str,
+    (seed, kernel): (u64, &str),
+) -> Result<Vec<f64>, Refusal> {
+    let mut study = cell.study().map_err(Refusal::of)?;
+    as_kernel(&mut study, kernel);
     let mut modelled = Modelled::new(&study, HostCosts::default()).map_err(Refusal::of)?;
     let key = *cells(&study).first().ok_or_else(|| Refusal::of("a study without cells"))?;
     let metrics = study.workloads[0].workload.metrics();
@@ -58,10 +65,11 @@ pub fn predicted(cell: &Drawn, metric: &str, seed: u64) -> Result<Vec<f64>, Refu
     Ok(values)
 }
 
-/// The same of many cells, each with its figure, on some threads; `progress` is told after each how many are done.
+/// The same of many cells, each with its figure, by the drawing's seed and the kernel's name, on some threads;
+/// `progress` is told after each how many are done.
 pub fn predict_all(
     asked: &[(&Drawn, &str)],
-    seed: u64,
+    of: (u64, &str),
     threads: usize,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Vec<Result<Vec<f64>, Refusal>> {
@@ -72,7 +80,7 @@ pub fn predict_all(
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((cell, metric)) = asked.get(at) else { return };
-            let values = predicted(cell, metric, seed);
+            let values = predicted(cell, metric, of);
             if let Ok(mut place) = all[at].lock() {
                 *place = values;
             }

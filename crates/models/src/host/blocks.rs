@@ -55,6 +55,23 @@ impl Pointers {
     }
 }
 
+/// Blocks of a file that ext4 packs with those of others (`MB_DEFAULT_STREAM_THRESHOLD`, fs/ext4/mballoc.h).
+const MOST_IN_GROUP_LOCALITY: u64 = 16;
+
+/// The end of the window of a file that ext4 looks for a place for at once: data up to `end`, in a file of so many
+/// blocks. Windows are as long as the file up to 1 MiB, then 2, 4 and `most` (8 MiB) long
+/// (`ext4_mb_normalize_request`, fs/ext4/mballoc.c of 6.12).
+fn window_end(end: u64, size: u64, most: u64) -> u64 {
+    let size = size.max(end);
+    let window = match (size * BLOCK) >> 20 {
+        0 => size.next_power_of_two().max(4),
+        1..4 => 512,
+        4..8 => 1_024,
+        _ => 2_048,
+    };
+    end.next_multiple_of(window.min(most))
+}
+
 impl Host {
     /// The pages up to which the places of a file are chosen together, beginning with one of them:
     /// before them, an indirect block or another group may have their turn.
@@ -94,7 +111,8 @@ impl Host {
         if there || number == METADATA {
             return Vec::new();
         }
-        let Some((block, len)) = self.take_blocks(number, blocks) else { return Vec::new() };
+        let taken = self.take_blocks(number, None, blocks);
+        let Some((block, len)) = taken else { return Vec::new() };
         if let Some(file) = self.files.get_mut(&number) {
             file.pointers.insert(first, (block, len));
             file.goal = block + len;
@@ -105,21 +123,53 @@ impl Host {
         changed
     }
 
-    /// Takes up to `wanted` blocks in one piece for a file, first those that it keeps for itself.
-    pub(super) fn take_blocks(&mut self, number: u64, wanted: u64) -> Option<(u64, u64)> {
-        let most = self.spec.filesystem.reservation;
+    /// Takes up to `wanted` blocks in one piece for a file, first those that it keeps for itself; for its data from
+    /// `page` on, or for blocks of its own.
+    pub(super) fn take_blocks(
+        &mut self,
+        number: u64,
+        page: Option<u64>,
+        wanted: u64,
+    ) -> Option<(u64, u64)> {
+        let filesystem = &self.spec.filesystem;
+        let (most, is_buddy) = (filesystem.reservation, filesystem.delayed_allocation);
         let file = self.files.get_mut(&number)?;
-        if let Some((block, len)) = file.kept.take() {
+        let data_end = file.data_end();
+        let is_appended = page.is_none_or(|page| page == data_end.unwrap_or(0));
+        if (is_appended || !is_buddy)
+            && let Some((block, len)) = file.kept.take()
+        {
             let taken = len.min(wanted);
             file.kept = (len > taken).then_some((block + taken, len - taken));
             return Some((block, taken));
         }
-        let keeps = most > 0 && file.opened > 0 && file.entries.is_none();
-        let more = if keeps { file.keeps.max(FIRST_KEPT).min(most) } else { 0 };
+        let keeps = file.opened > 0 && file.entries.is_none() && (is_appended || !is_buddy);
+        let more = match page {
+            Some(page) if is_buddy => {
+                let end =
+                    window_end(page + wanted, file.size.div_ceil(BLOCK), filesystem.allocation);
+                if keeps { end - page - wanted } else { 0 }
+            }
+            _ if keeps && most > 0 => file.keeps.max(FIRST_KEPT).min(most),
+            _ => 0,
+        };
         file.keeps = (2 * more).min(most);
-        let (block, len) = self.space.allocate(file.goal, wanted + more)?;
+        let (goal, is_new) = (file.goal, data_end.is_none());
+        let whole = wanted + more;
+        let is_large = whole > MOST_IN_GROUP_LOCALITY && page.is_some();
+        let found = match is_buddy && is_large && (is_new || !self.space.is_free(goal)) {
+            true => {
+                let alignment = whole.next_power_of_two().min(filesystem.allocation);
+                self.space.allocate_aligned(goal, whole, alignment)
+            }
+            false => self.space.allocate(goal, whole),
+        };
+        let (block, len) = found?;
+        let file = self.files.get_mut(&number)?;
         let taken = len.min(wanted);
-        file.kept = (len > taken).then_some((block + taken, len - taken));
+        if len > taken {
+            file.kept = Some((block + taken, len - taken));
+        }
         Some((block, taken))
     }
 

@@ -132,6 +132,7 @@ impl Host {
                 at: Sector((block * BLOCK + into) / 512),
                 len: Sectors(len / 512),
                 fua: false,
+                write_back: false,
             };
             task.requests += 1;
             self.send(io, Purpose::Task(id));

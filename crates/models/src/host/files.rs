@@ -101,6 +101,11 @@ impl File {
         (into < piece.len).then(|| (piece.block + into, piece.len - into))
     }
 
+    /// The page behind the last that has a place; `None` where none has.
+    pub(super) fn data_end(&self) -> Option<u64> {
+        self.extents.last().map(|last| last.page + last.len)
+    }
+
     /// The first of the pieces that begin at a page or behind it.
     #[inline]
     fn behind(&self, page: u64) -> usize {

@@ -265,10 +265,17 @@ impl Host {
                 },
                 Stage::Log => {
                     commit.stage = Stage::Flush;
+                    let is_beside = self.spec.flushes_beside_writes;
+                    if self.spec.filesystem.barriers && is_beside {
+                        commit.stage = Stage::Record;
+                    }
                     if self.spec.filesystem.barriers {
                         commit.requests += 1;
                         let flush = Self::blocks(KERNEL, IoOp::Flush, 0, 0);
                         self.send(flush, Purpose::Commit);
+                        if is_beside {
+                            self.log(1, true);
+                        }
                     }
                 }
                 Stage::Flush => {

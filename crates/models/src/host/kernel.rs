@@ -46,21 +46,24 @@ pub enum Kernel {
     Linux2_6_23,
     /// openSUSE 11.1: `sata-2018`.
     Linux2_6_27,
-    /// Of today.
+    /// Of today: Debian 12.
     Linux6_1,
+    /// Of today: Debian 13, and 12 by backports.
+    Linux6_12,
     /// `freebsd-2007`.
     FreeBsd6_2,
 }
 
 impl Kernel {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Linux2_6_12,
         Self::Linux2_6_16,
         Self::Linux2_6_20,
         Self::Linux2_6_23,
         Self::Linux2_6_27,
         Self::Linux6_1,
+        Self::Linux6_12,
         Self::FreeBsd6_2,
     ];
 
@@ -73,6 +76,7 @@ impl Kernel {
             Self::Linux2_6_23 => "linux-2.6.23",
             Self::Linux2_6_27 => "linux-2.6.27",
             Self::Linux6_1 => "linux-6.1",
+            Self::Linux6_12 => "linux-6.12",
             Self::FreeBsd6_2 => "freebsd-6.2",
         }
     }
@@ -84,15 +88,26 @@ impl Kernel {
         match self {
             Self::Linux2_6_12 | Self::Linux2_6_16 => Scheduler::Anticipatory,
             Self::Linux2_6_20 | Self::Linux2_6_23 | Self::Linux2_6_27 => Scheduler::Cfq,
-            Self::Linux6_1 => Scheduler::MqDeadline,
+            Self::Linux6_1 | Self::Linux6_12 => Scheduler::MqDeadline,
             Self::FreeBsd6_2 => Scheduler::Deadline,
         }
+    }
+
+    /// Whether it is one of today: those that the kernel lab runs.
+    pub const fn is_of_today(self) -> bool {
+        matches!(self, Self::Linux6_1 | Self::Linux6_12)
+    }
+
+    /// Whether md sends a write that is to be preceded by a flush together with the flushes of its members, not after
+    /// them: `md_flush_request` (drivers/md/md.c) since 6.12; in 6.1 it waits for them.
+    pub const fn flushes_beside_writes(self) -> bool {
+        matches!(self, Self::Linux6_12)
     }
 
     /// The filesystem its distribution made by default.
     pub const fn filesystem(self) -> FilesystemKind {
         match self {
-            Self::Linux6_1 => FilesystemKind::Ext4,
+            Self::Linux6_1 | Self::Linux6_12 => FilesystemKind::Ext4,
             Self::FreeBsd6_2 => FilesystemKind::Ffs,
             _ => FilesystemKind::Ext3,
         }
@@ -106,12 +121,14 @@ impl Kernel {
     pub fn mounted(self, kind: FilesystemKind) -> FilesystemSpec {
         match (self, kind) {
             _ if kind == self.filesystem() => self.spec().filesystem,
-            (Self::Linux6_1, FilesystemKind::Ext2 | FilesystemKind::Ext3) => FilesystemSpec {
-                barriers: true,
-                inode_bytes: 256,
-                inode_ratio: 16 << 10,
-                ..FilesystemSpec::of(kind)
-            },
+            (Self::Linux6_1 | Self::Linux6_12, FilesystemKind::Ext2 | FilesystemKind::Ext3) => {
+                FilesystemSpec {
+                    barriers: true,
+                    inode_bytes: 256,
+                    inode_ratio: 16 << 10,
+                    ..FilesystemSpec::of(kind)
+                }
+            }
             _ => FilesystemSpec::of(kind),
         }
     }
@@ -125,7 +142,7 @@ impl Kernel {
             ..HostSpec::default()
         };
         match self {
-            Self::Linux6_1 => spec,
+            Self::Linux6_1 | Self::Linux6_12 => spec,
             Self::FreeBsd6_2 => spec.free_bsd(),
             _ => spec.linux_2_6(self),
         }
@@ -178,6 +195,7 @@ impl HostSpec {
             long_reads: false,
             access_times: true,
             longest_request: longest,
+            longest_command: longest,
             slice: Nanos::from_millis(slice),
             filesystem,
             ..self
@@ -203,6 +221,7 @@ impl HostSpec {
             access_times: true,
             // MAXPHYS.
             longest_request: 128 << 10,
+            longest_command: 128 << 10,
             // The 4BSD scheduler: a tenth of a second.
             slice: Nanos::from_millis(100),
             ..self
@@ -300,6 +319,8 @@ mod tests {
             spec.check().expect("can be");
         }
         assert_eq!(spec("linux-6.1"), HostSpec::default());
+        let newer = HostSpec { kernel: Kernel::Linux6_12, ..HostSpec::default() };
+        assert_eq!(spec("linux-6.12"), newer);
         assert_eq!(HostSpec::kernel("linux-2.4"), None);
         let error = "linux-2.4".parse::<Kernel>().expect_err("unknown");
         assert!(error.contains("linux-2.6.12, linux-2.6.16"), "{error}");

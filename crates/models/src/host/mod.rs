@@ -273,6 +273,8 @@ pub struct BlockIo {
     pub len: Sectors,
     /// Whether it is to be durable when it is answered.
     pub fua: bool,
+    /// Whether it is write-back, which nobody waits for by itself: an array may hold it until more has come.
+    pub write_back: bool,
 }
 
 /// An output.
@@ -533,9 +535,10 @@ impl Host {
         self.cache.unwritten() * BLOCK
     }
 
-    /// Bytes free for data.
+    /// Bytes free for data, with those that files keep for themselves.
     pub fn available(&self) -> u64 {
-        self.space.available() * BLOCK
+        let kept = self.files.iter().filter_map(|(_, file)| file.kept);
+        (self.space.available() + kept.map(|(_, len)| len).sum::<u64>()) * BLOCK
     }
 
     /// From now on, or no more, what is written gets its place and goes nowhere, neither into the page cache
@@ -712,7 +715,7 @@ impl Host {
     /// A request for blocks, without its number.
     fn blocks(process: u32, op: IoOp, block: u64, count: u64) -> BlockIo {
         let (at, len) = (Sector(block * BLOCK_SECTORS), Sectors(count * BLOCK_SECTORS));
-        BlockIo { id: BlockId(0), process, op, at, len, fua: false }
+        BlockIo { id: BlockId(0), process, op, at, len, fua: false, write_back: false }
     }
 
     #[inline(never)]

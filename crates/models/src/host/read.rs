@@ -430,6 +430,6 @@ mod tests {
         let alone = Window { start: 0, end: 7, marks: Marks::None };
         assert_eq!(Ahead::default().missed(0, 7, &none), alone);
         let spec = HostSpec { read_ahead: Some(0), ..HostSpec::default() };
-        assert_eq!(spec.bounds(1_000).wanted(1_000), 128, "in the longest requests");
+        assert_eq!(spec.bounds(1_000).wanted(1_000), 256, "in the longest requests");
     }
 }

@@ -165,6 +165,35 @@ impl Space {
             }
         };
         let start = if (*piece..end).contains(&goal) { goal } else { *piece };
+        self.take(end, start, wanted)
+    }
+
+    /// The same for a piece that goes on from none: it begins at a multiple of `alignment`, where there is room for all
+    /// of it behind the goal; else as [`allocate`](Self::allocate) has it.
+    pub(super) fn allocate_aligned(
+        &mut self,
+        goal: u64,
+        wanted: u64,
+        alignment: u64,
+    ) -> Option<(u64, u64)> {
+        let aligned = self.free.range(goal + 1..).take(LOOKS).find_map(|(end, start)| {
+            let first = (*start).max(goal).next_multiple_of(alignment);
+            (first + wanted <= *end).then_some((*end, first))
+        });
+        match aligned {
+            Some((end, start)) => self.take(end, start, wanted),
+            None => self.allocate(goal, wanted),
+        }
+    }
+
+    /// Whether a block is free.
+    pub(super) fn is_free(&self, block: u64) -> bool {
+        self.free.range(block + 1..).next().is_some_and(|(_, start)| *start <= block)
+    }
+
+    /// Takes up to `wanted` blocks from `start` on of the free piece that ends at `end`.
+    fn take(&mut self, end: u64, start: u64, wanted: u64) -> Option<(u64, u64)> {
+        let piece = self.free.get_mut(&end)?;
         let len = wanted.min(end - start);
         let before = std::mem::replace(piece, start + len);
         if start + len == end {
@@ -316,6 +345,13 @@ mod tests {
         let mut space = space();
         let all = space.free.clone();
         assert_eq!(space.allocate(1_000, 10), Some((1_000, 10)));
+        assert!(space.is_free(999) && !space.is_free(1_000) && !space.is_free(513));
+        let mut other = space.clone();
+        assert_eq!(other.allocate_aligned(514, 300, 256), Some((1_024, 300)), "512 lies before");
+        assert_eq!(other.allocate_aligned(514, 300, 256), Some((1_536, 300)));
+        assert_eq!(other.allocate_aligned(514, 100, 256), Some((768, 100)), "what was left");
+        let rest = other.available();
+        assert_eq!(other.allocate_aligned(514, rest, 256), Some((514, 254)), "nowhere at all");
         assert_eq!(space.allocate(1_000, 10), Some((1_010, 31_758)).map(|(a, _)| (a, 10)));
         assert_eq!(space.allocate(0, 100), Some((514, 100)), "metadata lie before");
         assert_eq!(space.allocate(32_767, 100), Some((32_767, 1)), "to the end of the group");

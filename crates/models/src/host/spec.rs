@@ -183,7 +183,8 @@ pub struct HostSpec {
     /// How often their age is looked at. Default 5 s.
     pub writeback_interval: Nanos,
     /// Bytes of a file that are written back before it is the next one's turn. Default 4 MiB:
-    /// `MIN_WRITEBACK_PAGES`, and `MAX_WRITEBACK_PAGES` of 2.6.
+    /// `MAX_WRITEBACK_PAGES` of 2.6. Today the unit of a turn (`MIN_WRITEBACK_PAGES`), which is longer where much
+    /// may be dirty.
     pub writeback_chunk: u64,
     /// The read-ahead window grows to this many bytes; 0 switches read-ahead off. Default: what the
     /// kernel sets for the array, see [`read_ahead_for`](super::kernel::read_ahead_for); a host that
@@ -196,9 +197,11 @@ pub struct HostSpec {
     pub long_reads: bool,
     /// And begins with at least this many. Default 16 KiB: four times a read of a page.
     pub read_ahead_start: u64,
-    /// The longest request to the array in bytes. Default 512 KiB; 1,280 KiB since 4.3 where the
-    /// device takes it (`max_sectors_kb`).
+    /// The longest request to the array in bytes. Default 1 MiB: 256 pages (`BIO_MAX_VECS`, include/linux/bio.h).
     pub longest_request: u64,
+    /// The longest request to a drive in bytes. Default 1,280 KiB (`BLK_DEF_MAX_SECTORS_CAP`, include/linux/blkdev.h;
+    /// `max_sectors_kb`).
+    pub longest_command: u64,
     /// Writes on their way to the array at once. Default 128: `nr_requests`.
     pub requests: u32,
     /// Ticks of the kernel's timers a second, by which md's background work sleeps (`CONFIG_HZ`). Default 250, as
@@ -211,6 +214,9 @@ pub struct HostSpec {
     pub slice: Nanos,
     /// CPU time of calls.
     pub costs: CallCosts,
+    /// Whether the array begins a write that a flush is to precede together with the flush
+    /// ([`Kernel::flushes_beside_writes`]). Default no: a drive does one after the other.
+    pub flushes_beside_writes: bool,
     /// Whether reading a file changes its inode, once a second: `atime`. Default no: `relatime` (since
     /// 2.6.30) does so once a day.
     pub access_times: bool,
@@ -236,12 +242,14 @@ impl Default for HostSpec {
             read_ahead_rule: ReadAheadRule::OnDemand,
             long_reads: true,
             read_ahead_start: 16 << 10,
-            longest_request: 512 << 10,
+            longest_request: 1 << 20,
+            longest_command: 1280 << 10,
             requests: 128,
             hz: 250,
             cores: 4,
             slice: Nanos::from_millis(3),
             costs: CallCosts::default(),
+            flushes_beside_writes: false,
             access_times: false,
             lone_reader_waits: false,
             filesystem: FilesystemSpec::default(),
@@ -267,6 +275,7 @@ impl HostSpec {
             (self.writeback_chunk >= BLOCK, "writeback_chunk: at least 4 KiB"),
             (self.longest_request >= BLOCK, "longest_request: at least 4 KiB"),
             (self.longest_request <= 1 << 30, "longest_request: at most 1 GiB"),
+            (self.longest_command >= BLOCK, "longest_command: at least 4 KiB"),
             (self.requests > 0, "requests: at least 1"),
             ((24..=1_000).contains(&self.hz), "hz: 24 to 1,000"),
             (self.cores > 0, "cores: at least 1"),
@@ -322,11 +331,25 @@ pub(super) struct Limits {
     pub(super) background: u64,
     /// Above this, counting those being written, writers wait.
     pub(super) dirty: u64,
+    /// Pages of a file that are written back in its turn.
+    pub(super) turn: u64,
 }
+
+/// Half of what Linux takes a device to write a second until it knows better (`INIT_BW`, mm/page-writeback.c).
+const HALF_INITIAL_BANDWIDTH: u64 = 50 << 20;
+/// A turn is this part of what may be dirty (`DIRTY_SCOPE`, mm/page-writeback.c).
+const DIRTY_SCOPE: u64 = 8;
 
 impl Limits {
     pub(super) fn of(spec: &HostSpec) -> Self {
-        Self { background: spec.background(), dirty: spec.limit() }
+        let unit = spec.writeback_chunk / BLOCK;
+        // writeback_chunk_size of fs/fs-writeback.c, 3.4 to 6.12.
+        let most = (spec.limit() / DIRTY_SCOPE).min(HALF_INITIAL_BANDWIDTH / BLOCK);
+        let turn = match spec.kernel {
+            kernel if kernel.is_of_today() => (most + unit) / unit * unit,
+            _ => unit,
+        };
+        Self { background: spec.background(), dirty: spec.limit(), turn }
     }
 }
 

@@ -109,7 +109,9 @@ impl Host {
         if self.spec.filesystem.delayed_allocation {
             let new = |hole: Range<u64>| hole.end - hole.start - self.cache.dirty_in(number, hole);
             let wanted = file.holes(pages.clone()).map(new).sum();
-            if !self.space.reserve(wanted) {
+            let fits = self.space.reserve(wanted)
+                || self.give_back_all_kept() && self.space.reserve(wanted);
+            if !fits {
                 return Err(self.no_space());
             }
         } else {
@@ -157,7 +159,7 @@ impl Host {
         while page < pages.end {
             let mut changed = self.begin_piece(number, page);
             let wanted = self.piece_end(page, pages.end) - page;
-            let Some((block, len)) = self.take_blocks(number, wanted) else {
+            let Some((block, len)) = self.take_blocks(number, Some(page), wanted) else {
                 if self.give_back_all_kept() {
                     continue;
                 }

@@ -14,7 +14,7 @@ use raidlab_core::units::Time;
 use super::ages::Ages;
 use super::files::Waiter;
 use super::spec::BLOCK;
-use super::{Host, KERNEL, METADATA, Purpose};
+use super::{BlockIo, Host, KERNEL, METADATA, Purpose};
 
 /// Pages of a file that somebody wants to be written.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Host {
         match self.write_some(work.file, work.pages.clone(), work.process) {
             Some(next) => {
                 let rest = Work { pages: next..work.pages.end, ..work };
-                let turn = self.spec.writeback_chunk / BLOCK;
+                let turn = self.limits.turn;
                 self.back.turn += next - work.pages.start;
                 if self.back.turn < turn {
                     self.back.works.push_front(rest);
@@ -114,8 +114,11 @@ impl Host {
     /// One request of write-back; false when none is due.
     fn pump_background(&mut self) -> bool {
         let is_over = self.is_over_background();
+        // Today a turn that was begun is gone through (`writeback_sb_inodes`, fs/fs-writeback.c).
+        let is_within_turn = self.back.turn > 0 && self.spec.kernel.is_of_today();
         while let Some((_, false)) = self.back.queue.front()
             && !is_over
+            && !is_within_turn
         {
             self.back.queue.pop_front();
         }
@@ -132,7 +135,7 @@ impl Host {
         match next {
             Some(next) => {
                 self.back.turn += next - cursor.min(next);
-                if self.back.turn >= self.spec.writeback_chunk / BLOCK {
+                if self.back.turn >= self.limits.turn {
                     self.back.turn = 0;
                     self.back.queue.rotate_left(1);
                 }
@@ -201,6 +204,7 @@ impl Host {
         self.back.under_way += 1;
         let io = Self::blocks(process, IoOp::Write, block, pages.end - pages.start);
         let end = pages.end;
+        let io = BlockIo { write_back: true, ..io };
         self.send(io, Purpose::Write { file: number, pages, number: flight });
         Some(end)
     }

@@ -496,8 +496,11 @@ impl<'w> Target<'w> {
             let now = self.timeline.now();
             match output {
                 HostOutput::Block(io) => {
-                    let id =
-                        self.timeline.world.submit_for(io.process, io.op, io.at, io.len, io.fua);
+                    let world = &mut *self.timeline.world;
+                    let id = match io.write_back {
+                        true => world.write_back(io.process, io.at, io.len),
+                        false => world.submit_for(io.process, io.op, io.at, io.len, io.fua),
+                    };
                     self.note_request(id, io.id);
                 }
                 HostOutput::Compute { task, cost, user, copies, is_read } => {

@@ -5,6 +5,7 @@ use raidlab_core::{Sector, Sectors, Time};
 use raidlab_models::controller::{ControllerInput, ControllerOutput};
 use raidlab_models::{Controller, ControllerSpec, DriveOp};
 
+use super::gather::GATHERED;
 use super::{Answer, KERNEL, Pending, TimedEvent, World};
 use crate::error::SimError;
 
@@ -70,6 +71,9 @@ impl World {
     /// The array answers a request: the host's own, or one that the controller made.
     #[inline]
     pub(super) fn reply(&mut self, id: RequestId, outcome: Outcome) {
+        if id.0 & GATHERED != 0 {
+            return self.gathered(id, outcome);
+        }
         if id.0 & MADE == 0 {
             self.answers.push_back(Answer { id, outcome, at: self.now });
             return;
@@ -128,7 +132,8 @@ impl World {
             DriveOp::Flush => IoOp::Flush,
         };
         let id = RequestId(MADE | u64::from(request));
-        let slot = self.hold(Pending { id, op, at, len, fua, process: KERNEL });
+        let is_gathered = false;
+        let slot = self.hold(Pending { id, op, at, len, fua, process: KERNEL, is_gathered });
         self.backlog.push_back(slot);
     }
 }

@@ -32,7 +32,10 @@ impl Array {
         let (at, end) = (Sector(request.cursor), request.end);
         // The usual case: one piece on one member, sent out without gathering.
         let len = end - at.0;
-        if at.0 == request.at && self.setup.geometry.run(at).0 >= len {
+        if at.0 == request.at
+            && self.setup.geometry.run(at).0 >= len
+            && !self.reads_by_stripes(unreadable)
+        {
             let place = self.setup.geometry.place(at, 0);
             if !unreadable.contains(place.member)
                 && !self.members.lacks(&self.setup, place.member, place.at, len)
@@ -48,6 +51,14 @@ impl Array {
         let done = self.gather_read(slot, unreadable);
         self.send_runs(slot);
         done
+    }
+
+    /// Whether what can be read directly is read by plans, too, so that the stripe cache has it when something lost is
+    /// computed from it: without all members md reads everything by stripes (`chunk_aligned_read` needs `degraded` to
+    /// be 0; drivers/md/raid5.c of 6.12).
+    #[inline]
+    fn reads_by_stripes(&self, unreadable: MemberSet) -> bool {
+        !unreadable.is_empty() && self.cache.is_used()
     }
 
     /// Sends out a read of which all lies together on one member.
@@ -80,7 +91,11 @@ impl Array {
             // Other chunks of the stripe are wanted too and serve to compute the lost one. What was begun in
             // slices goes on so, even when nothing is lost any more: the first of them are not for the next stripe.
             let begun = request.slice > 0;
-            if self.setup.parities > 0 && (begun || self.stripe_lacks_chunk(at, end, unreadable)) {
+            if self.setup.parities > 0
+                && (begun
+                    || self.reads_by_stripes(unreadable)
+                    || self.stripe_lacks_chunk(at, end, unreadable))
+            {
                 if !self.plan_stripe_piece(slot) {
                     return false;
                 }

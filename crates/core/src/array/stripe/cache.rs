@@ -150,7 +150,7 @@ fn kept_memory(band: &Band, role: u16, data: u16, live: u8, task: Task) -> Optio
         (Task::Read, Method::Recover, Some(parity)) => {
             (band.recovery.parities & parity != 0).then_some(Memory::Scratch)
         }
-        (Task::Read, Method::Recover, None) if covered => Some(Memory::Payload),
+        (Task::Read, Method::Recover | Method::Direct, None) if covered => Some(Memory::Payload),
         (Task::Read, Method::Recover, None) => Some(Memory::Scratch),
         (Task::Read, ..) => None,
         (_, _, Some(parity)) => (band.live & live & parity != 0).then_some(Memory::Scratch),

@@ -1,0 +1,94 @@
+//! Write-back over parity as md takes it: whole stripes where they become whole, everything at last.
+
+use std::collections::BTreeSet;
+
+use raidlab_core::contract::{IoOp, Outcome};
+use raidlab_core::{Config, Layout, Sector, Sectors};
+use raidlab_models::{DriveKind, HardDisk, load};
+use raidlab_sim::{HostCosts, World};
+
+/// Sectors of data of a stripe of the raid5 of these tests: three chunks of 64 KiB.
+const STRIPE: u64 = 3 * 128;
+
+fn world(layout: &str) -> World {
+    let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("built in").kind else {
+        panic!("it is a hard disk");
+    };
+    let layout: Layout = layout.parse().expect("is a layout");
+    let drives: Vec<_> =
+        (0..u64::from(layout.members)).map(|seed| HardDisk::new(&spec, seed)).collect();
+    let config = Config::uniform(layout, Sectors(1 << 20));
+    World::new(&config, drives, HostCosts::default()).expect("fits")
+}
+
+/// Runs to the end; every request is answered once.
+fn end(world: &mut World, asked: u64) {
+    let mut answered = BTreeSet::new();
+    while world.step() {
+        while let Some(answer) = world.next_answer() {
+            assert_eq!(answer.outcome, Outcome::Done);
+            assert!(answered.insert(answer.id), "{answer:?} again");
+        }
+    }
+    assert_eq!(answered.len() as u64, asked, "all are answered");
+}
+
+#[test]
+fn a_stripe_that_comes_in_parts_is_written_whole() {
+    for gathers in [false, true] {
+        let mut world = world("raid5(4) chunk=64K");
+        if gathers {
+            world.gather_stripes(256);
+        }
+        // Ten stripes, in requests that end in the middle of them.
+        for at in (0..10 * STRIPE).step_by(320) {
+            world.write_back(0, Sector(at), Sectors(320));
+        }
+        end(&mut world, 12);
+        let totals = world.member_totals();
+        assert_eq!(totals.reads == 0, gathers, "{totals:?}");
+        let parity = totals.bytes_written / 512 - 10 * STRIPE;
+        assert_eq!(parity == 10 * 128, gathers, "{parity}");
+    }
+}
+
+#[test]
+fn what_does_not_become_whole_is_written_at_last() {
+    let mut world = world("raid5(4) chunk=64K");
+    world.gather_stripes(256);
+    // The end of a stripe, a whole one, the beginning of the next; then the same place again, as it is held.
+    world.write_back(0, Sector(STRIPE - 64), Sectors(64 + STRIPE + 64));
+    world.write_back(0, Sector(2 * STRIPE), Sectors(64));
+    end(&mut world, 2);
+    let totals = world.member_totals();
+    assert!(totals.reads > 0, "what was missing of two stripes: {totals:?}");
+    // A read passes what is held, and is answered.
+    world.submit(IoOp::Read, Sector(0), Sectors(8), false);
+    end(&mut world, 1);
+}
+
+#[test]
+fn no_more_is_under_way_than_there_are_stripes() {
+    let most = |stripes: u64| {
+        let mut world = world("raid5(4) chunk=64K");
+        world.gather_stripes(stripes);
+        world.start_trace();
+        for stripe in 0..64 {
+            world.write_back(0, Sector(stripe * STRIPE), Sectors(STRIPE));
+        }
+        end(&mut world, 64);
+        let traced = std::iter::from_fn(|| world.next_traced());
+        traced.map(|request| request.depth).max().expect("requests")
+    };
+    // Each stripe takes 16 of a page; some come with passes of md's thread.
+    assert!(most(16) < most(1_024), "{} and {}", most(16), most(1_024));
+}
+
+#[test]
+fn arrays_without_parity_take_write_back_as_any_write() {
+    let mut world = world("raid0(4) chunk=64K");
+    world.gather_stripes(256);
+    world.write_back(0, Sector(3), Sectors(5));
+    end(&mut world, 1);
+    assert_eq!(world.member_totals().writes, 1);
+}

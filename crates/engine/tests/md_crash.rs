@@ -228,7 +228,7 @@ fn try_seed(seed: u64) {
             // Parity may be wrong where a member is missing; and a drive that left when others were away, all of
             // which were exchanged since, looks like a half that went on. Both are said, and start with consent.
             Err(why) => {
-                let is_exchanged = drives.len() > usize::from(layout.members) + 1;
+                let is_exchanged = drives.len() > usize::from(layout.members);
                 let can_be = why.contains("not stopped cleanly")
                     || is_exchanged && why.contains("two halves");
                 assert!(can_be, "{told}, round {round}: {why}");

@@ -57,7 +57,7 @@ impl Stored {
     /// What the model says of its cells, as far as it says anything.
     pub fn model(&self, threads: usize, progress: &(dyn Fn(usize) + Sync)) -> BTreeMap<usize, f64> {
         let asked = self.asked();
-        let values = predict_all(&asked, self.head.seed, threads, progress);
+        let values = predict_all(&asked, (self.head.seed, &self.head.kernel), threads, progress);
         let figure = |values: Result<Vec<f64>, Refusal>| median(&values.ok()?).map(short);
         let all = asked.iter().zip(values);
         all.filter_map(|((drawn, _), values)| Some((drawn.number, figure(values)?))).collect()

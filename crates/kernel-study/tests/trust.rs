@@ -52,7 +52,8 @@ fn the_model_is_the_one_that_was_recorded() {
             cheap(drawn.value("workload")) && drawn.value("filesystem") == "none"
         });
         for (drawn, metric) in asked.take(SAMPLED) {
-            let values = predicted(drawn, metric, file.seed()).expect("was predicted before");
+            let values = predicted(drawn, metric, (file.seed(), file.kernel()))
+                .expect("was predicted before");
             let now = median(&values).expect("has values");
             let ratio = now / said[&drawn.number];
             if !(0.99..1.01).contains(&ratio) {

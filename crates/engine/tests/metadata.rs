@@ -196,7 +196,7 @@ fn a_member_comes_back_by_the_bitmap() {
         let mut model = Model::new(&engine, 5);
         model.write(&mut engine, 50);
         // Quiet bits are cleared.
-        engine.settle(Duration::from_millis(50)).unwrap();
+        engine.settle(Duration::from_secs(60)).unwrap();
         let away = copy(&mut engine, MemberIndex(1)).unwrap();
         engine.fail(MemberIndex(1)).unwrap();
         model.write(&mut engine, 2);

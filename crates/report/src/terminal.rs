@@ -284,8 +284,9 @@ impl Page {
         self.heading(trusted::TITLE);
         self.hanging(vec![Span::blank(2)], trusted::ABOUT, Style::Dim);
         for one in known {
-            let prefix = vec![self.terminal.span(&format!("  {}: ", one.title), Style::Plain)];
-            self.hanging(prefix, &one.text, Style::Plain);
+            // Titles may be longer than a line.
+            let text = format!("{}: {}", one.title, one.text);
+            self.hanging(vec![Span::blank(2)], &text, Style::Plain);
         }
     }
 

@@ -397,7 +397,7 @@ mod tests {
         };
         let (payload, scratch) = (Some(Payload), Some(Scratch));
         assert_eq!(kept(Task::Zero, FullStripe, 0), [None; 4]);
-        assert_eq!(kept(Task::Read, Direct, 0), [None; 4]);
+        assert_eq!(kept(Task::Read, Direct, 0), [None, payload, None, None]);
         assert_eq!(kept(Task::Read, Recover, 0b01), [scratch, payload, scratch, None]);
         assert_eq!(kept(Task::Read, Recover, 0b10), [scratch, payload, None, scratch]);
         for method in [ReadModifyWrite, FullStripe, DataOnly] {

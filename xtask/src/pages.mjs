@@ -17,7 +17,11 @@ const axe = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
 
 const WIDTHS = [420, 1024, 1920];
 const SORTS = 9;
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+// Whether browsers start here says nothing about pages: who calls is told so (NO_BROWSER in pages.rs).
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] }).catch((error) => {
+  console.log(`${executablePath} does not start: ${error.message.split("\n")[0]}`);
+  process.exit(77);
+});
 let failed = false;
 
 // What stands further right than the window, or is wider than the box that holds it.

@@ -144,14 +144,26 @@ impl Opener {
         Ok(Ok(Self { browser, place }))
     }
 
-    /// Opens pages, each with the figures it must have; whether all are good.
-    fn open(&self, root: &Path, shots: Option<&Path>, pages: &[String]) -> io::Result<bool> {
+    /// Opens pages, each with the figures it must have; whether all are good, or why none was opened.
+    fn open(
+        &self,
+        root: &Path,
+        shots: Option<&Path>,
+        pages: &[String],
+    ) -> io::Result<Result<bool, String>> {
         let mut node = Command::new("node");
         node.arg(root.join("xtask/src/pages.mjs")).arg(&self.place).arg(&self.browser);
         node.arg(shots.unwrap_or(Path::new("-"))).args(pages);
-        Ok(node.status()?.success())
+        let status = node.status()?;
+        Ok(match status.code() {
+            Some(NO_BROWSER) => Err("needs a chromium that starts here".to_owned()),
+            _ => Ok(status.success()),
+        })
     }
 }
+
+/// How `pages.mjs` ends when the browser does not start.
+const NO_BROWSER: i32 = 77;
 
 /// The study of the page on a kernel: each of its cells starts a guest, and the default study has 108.
 const ON_KERNEL: &str = "title = \"Three layouts on a kernel\"
@@ -223,7 +235,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> io::Result<bool> {
     if pages.is_empty() {
         return Err(io::Error::other("no such page"));
     }
-    opener.open(root, options.shots.as_deref(), &pages)
+    opener.open(root, options.shots.as_deref(), &pages)?.map_err(io::Error::other)
 }
 
 /// Fetches what [`one`] needs, so that the test command counts that as packages; without it the page is left out.
@@ -241,7 +253,7 @@ pub(crate) fn one(root: &Path, program: &Path) -> io::Result<Result<bool, String
     };
     let html = written(program, &opener.place, &PAGES[0])?;
     let page = format!("{}={}", html.display(), PAGES[0].figures);
-    opener.open(root, None, &[page]).map(Ok)
+    opener.open(root, None, &[page])
 }
 
 /// Installs what is missing.

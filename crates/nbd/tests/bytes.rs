@@ -242,17 +242,21 @@ fn block_status_of_more_than_32_bits_is_cut_where_it_must_be() {
     assert_eq!(status(Framing::Extended), hex(whole));
 }
 
+fn chosen(framing: Framing) -> client::Chosen {
+    client::Chosen {
+        size: 0x1_0000,
+        abilities: exports()[0].abilities,
+        blocks: raidlab_nbd::BlockSizes::default(),
+        framing,
+        whole_reads: framing != Framing::Simple,
+        contexts: Vec::new(),
+    }
+}
+
 #[test]
 fn a_flush_a_write_and_an_end_to_the_byte() {
     for framing in [Framing::Simple, Framing::Structured, Framing::Extended] {
-        let chosen = client::Chosen {
-            size: 0x1_0000,
-            abilities: exports()[0].abilities,
-            blocks: raidlab_nbd::BlockSizes::default(),
-            framing,
-            whole_reads: false,
-            contexts: Vec::new(),
-        };
+        let chosen = chosen(framing);
         let (mut client, mut server) = (client::Session::new(&chosen), session(framing));
         let (mut sent, mut out) = (Vec::new(), Vec::new());
         let flush = Request { cookie: 1, command: Command::Flush, at: 0, len: 0, fua: false };
@@ -294,14 +298,6 @@ fn a_flush_a_write_and_an_end_to_the_byte() {
 /// Answers that a server must not give end the connection; none is believed.
 #[test]
 fn clients_believe_no_server_that_breaks_the_rules() {
-    let chosen = |framing| client::Chosen {
-        size: 0x1_0000,
-        abilities: exports()[0].abilities,
-        blocks: raidlab_nbd::BlockSizes::default(),
-        framing,
-        whole_reads: true,
-        contexts: Vec::new(),
-    };
     let broken = |framing: Framing, answer: &str| {
         let mut client = client::Session::new(&chosen(framing));
         client.request(read(0x1000, 0x200), &mut Vec::new());

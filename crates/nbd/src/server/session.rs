@@ -117,10 +117,7 @@ impl Session {
         if let Some(payload) = self.payload {
             return Ok(self.data_of(payload, input));
         }
-        let (header, bytes) = match self.header(input)? {
-            Some(found) => found,
-            None => return Ok(Taken::NOTHING),
-        };
+        let Some((header, bytes)) = self.header(input)? else { return Ok(Taken::NOTHING) };
         if header.command == command::DISCONNECT {
             self.is_over = true;
             return Ok(Taken::new(bytes, Incoming::Disconnect));
@@ -132,7 +129,7 @@ impl Session {
         match checked {
             Ok(request) => Ok(Taken::new(bytes, Incoming::Request(request))),
             Err((error, why)) => {
-                self.refuse(&header, error, why, out);
+                self.failed(header.cookie, header.at, error, why, out);
                 Ok(Taken::bytes(bytes))
             }
         }
@@ -250,10 +247,6 @@ impl Session {
             }
         };
         if is_able { Ok(()) } else { Err((ErrorCode::Invalid, why)) }
-    }
-
-    fn refuse(&self, header: &Header, error: ErrorCode, why: &str, out: &mut Vec<u8>) {
-        self.failed(header.cookie, header.at, error, why, out);
     }
 
     /// Answers a request that has no data: it is done.

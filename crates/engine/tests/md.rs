@@ -1,38 +1,28 @@
 //! Arrays of Linux md on members in memory: assembled as md left them, written, degraded, rebuilt and stopped, and
 //! what then stands on them.
 
+mod made;
+
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use made::{creation, pattern};
 use raidlab_core::contract::{Event, IoOp, IoOutcome, Segment, Work};
-use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
+use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineErrorKind, MdOptions, Member, MemberRequest, MemberStore, MemoryMember,
 };
 use raidlab_metadata::md::{
-    ALL, Aside, Bitmap, BitmapSeen, Creation, Device, Features, Inspected, Role, Version,
-    WantedBitmap, inspect,
+    ALL, Aside, Bitmap, BitmapSeen, Creation, Features, Inspected, Role, Version, WantedBitmap,
+    inspect,
 };
 
 const SECTORS: u64 = 8192;
 
 /// A new array on devices in memory, as mdadm would make it.
 fn created(layout: &str, version: Version, bitmap: WantedBitmap, clean: bool) -> Vec<Member> {
-    let layout: Layout = layout.parse().unwrap();
-    let device = |place: u16| Some(Device { sectors: Sectors(SECTORS), id: [place as u8 + 1; 16] });
-    let creation = Creation {
-        devices: (0..layout.members).map(device).collect(),
-        layout,
-        version,
-        bitmap,
-        ppl: false,
-        assume_clean: clean,
-        data_offset: None,
-        size: None,
-        array: [5; 16],
-        name: "host:name".into(),
-        now: 1_700_000_000,
-    };
+    let creation = creation(layout.parse().unwrap(), SECTORS);
+    let creation = Creation { version, bitmap, assume_clean: clean, ..creation };
     let plan = creation.plan().unwrap();
     let made = plan.members.iter().flatten();
     made.map(|made| {
@@ -68,17 +58,6 @@ fn seen(bytes: &[u8]) -> Inspected {
 
 fn assemble(devices: Vec<Member>) -> Engine {
     Engine::assemble_md(devices, &MdOptions::default()).unwrap().0
-}
-
-fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed | 1;
-    let word = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    (0..bytes / 8).flat_map(word).collect()
 }
 
 fn finish(engine: &mut Engine) {

@@ -9,6 +9,7 @@ mod common;
 mod extent;
 #[path = "../../../tests/support/guest.rs"]
 mod guest;
+mod made;
 
 #[path = "md_both_ways/cases.rs"]
 mod cases;

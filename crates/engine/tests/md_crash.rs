@@ -8,15 +8,18 @@
 mod common;
 #[path = "../../../tests/support/extent.rs"]
 mod extent;
+mod made;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use extent::Extent;
+use made::creation;
 use raidlab_core::contract::{IoOp, IoOutcome, Pacing};
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
-use raidlab_metadata::md::{Allowed, Bitmap, Creation, Device, Version, WantedBitmap};
+use raidlab_metadata::md::{Allowed, Bitmap, Creation, Version, WantedBitmap};
+use raidlab_random::SplitMix64;
 
 const SECTORS: u64 = 3072;
 const SECTOR: usize = 512;
@@ -26,16 +29,11 @@ const BLOCK: usize = 4096;
 const SEEDS: u64 = 60;
 const FAST: Pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
 
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
     fn below(&mut self, most: u64) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % most
+        self.0.next_u64() % most
     }
 }
 
@@ -126,20 +124,7 @@ impl MemberStore for Drive {
 }
 
 fn created(layout: &Layout, version: Version, bitmap: WantedBitmap) -> Vec<Drive> {
-    let device = |place: u16| Some(Device { sectors: Sectors(SECTORS), id: [place as u8 + 1; 16] });
-    let creation = Creation {
-        devices: (0..layout.members).map(device).collect(),
-        layout: layout.clone(),
-        version,
-        bitmap,
-        ppl: false,
-        assume_clean: true,
-        data_offset: None,
-        size: None,
-        array: [5; 16],
-        name: "host:name".into(),
-        now: 1_700_000_000,
-    };
+    let creation = Creation { version, bitmap, ..creation(layout.clone(), SECTORS) };
     let plan = creation.plan().unwrap();
     let drive = |pieces: &[(Sector, Vec<u8>)]| {
         let mut bytes = vec![0; SECTORS as usize * SECTOR];
@@ -213,7 +198,7 @@ fn live(engine: &mut Engine, drives: &mut Vec<Drive>, model: &mut Model, random:
 }
 
 fn try_seed(seed: u64) {
-    let mut random = Random(seed);
+    let mut random = Random(SplitMix64::new(seed));
     let layouts =
         ["raid1(2)", "raid5(3) chunk=4K", "raid6(4) chunk=4K", "raid10(4) chunk=4K", "raid1(3)"];
     let layout: Layout = layouts[random.below(layouts.len() as u64) as usize].parse().unwrap();

@@ -8,12 +8,14 @@ mod common;
 mod extent;
 #[path = "../../../tests/support/guest.rs"]
 mod guest;
+mod made;
 
 use extent::Extent;
 use guest::{TempDir, guest_or_skip};
-use raidlab_core::{Layout, MemberIndex, Sectors};
+use made::creation;
+use raidlab_core::{MemberIndex, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemoryMember};
-use raidlab_metadata::md::{Creation, Device, Features, Role, Superblock, Version, WantedBitmap};
+use raidlab_metadata::md::{Creation, Features, Role, Superblock};
 
 const BYTES: u64 = 4 << 20;
 /// Rows of one guest.
@@ -139,23 +141,8 @@ const ROWS: [Row; 19] = [
 
 /// The devices of a row, as bytes.
 fn devices(row: &Row, id: u8) -> Vec<Vec<u8>> {
-    let layout: Layout = row.layout.parse().unwrap();
-    let device =
-        |place: u16| Some(Device { sectors: Sectors(BYTES / 512), id: [place as u8 + 1; 16] });
-    let creation = Creation {
-        devices: (0..layout.members).map(device).collect(),
-        layout,
-        version: Version::V1_2,
-        bitmap: WantedBitmap::None,
-        ppl: false,
-        assume_clean: true,
-        data_offset: None,
-        size: None,
-        array: [id; 16],
-        name: "host:name".into(),
-        now: 1_700_000_000,
-    };
-    let plan = creation.plan().unwrap();
+    let creation = creation(row.layout.parse().unwrap(), BYTES / 512);
+    let plan = Creation { array: [id; 16], ..creation }.plan().unwrap();
     let mut all: Vec<Superblock> =
         plan.members.iter().flatten().map(|made| made.superblock.clone()).collect();
     // The last one twice, for rows with a device more.

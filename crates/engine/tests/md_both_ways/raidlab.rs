@@ -8,10 +8,11 @@ use std::sync::atomic::AtomicBool;
 use raidlab_core::contract::{Pacing, Work};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, FileMember, FileOptions, MdOptions, Member};
-use raidlab_metadata::md::{Creation, Device, Inspected, inspect};
+use raidlab_metadata::md::{Creation, Inspected, inspect};
 
 use crate::cases::{Case, Left, MEMBER, Maker};
 use crate::guest::TempDir;
+use crate::made::{creation, pattern};
 
 const MIB: usize = 1 << 20;
 /// The device beside those of four members.
@@ -31,14 +32,7 @@ impl Files {
         let file = |name| directory.file(name, sections as u64 * MEMBER);
         let share = directory.path().join("share");
         fs::create_dir(&share).unwrap();
-        let mut state = 0x1234_5678_9abc_def1_u64;
-        let word = |_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()
-        };
-        let pattern = (0..3 * MIB / 8).flat_map(word).collect();
+        let pattern = pattern(3 * MIB, 0x1234_5678_9abc_def1);
         Self { devices: ["a", "b", "c", "d", "e"].map(file).into(), share, pattern }
     }
 
@@ -86,21 +80,13 @@ impl Files {
 
     /// Makes an array with raidlab, and leaves it as it is to be.
     pub(crate) fn make(&self, section: usize, case: &Case) {
-        let layout = case.layout();
-        let device =
-            |place: u16| Some(Device { sectors: Sectors(MEMBER / 512), id: [place as u8 + 1; 16] });
         let creation = Creation {
-            devices: (0..layout.members).map(device).collect(),
-            layout,
             version: case.level.version,
             bitmap: case.wanted_bitmap(),
-            ppl: false,
             assume_clean: false,
-            data_offset: None,
-            size: None,
             array: [section as u8 + 1; 16],
             name: format!("host:{}", case.level.name),
-            now: 1_700_000_000,
+            ..creation(case.layout(), MEMBER / 512)
         };
         for (number, made) in creation.plan().unwrap().members.iter().flatten().enumerate() {
             for (at, bytes) in &made.pieces {

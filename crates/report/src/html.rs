@@ -27,6 +27,8 @@ pub use replay::replay_html;
 use crate::{Exporter, ReportError, advice, conclusion, number, shown, trusted};
 
 const STYLE: &str = include_str!("html/style.css");
+/// Where the rules of turned tables stand in it.
+const TURNED: &str = "/* turned.css, for each class of tables */\n";
 const SCRIPT: &str = include_str!("html/page.js");
 
 /// With more cells than this the page leaves out what only figures show: timelines and latency curves.
@@ -99,7 +101,8 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn into_text(self) -> String {
-        let style = format!("{}{STYLE}{}", palette::properties(), palette::STYLE);
+        let own = STYLE.replacen(TURNED, &table::turned(), 1);
+        let style = format!("{}{own}{}", palette::properties(), palette::STYLE);
         let policy = format!(
             "default-src 'none'; script-src {}; style-src {}; base-uri 'none'; form-action 'none'",
             hash(SCRIPT),

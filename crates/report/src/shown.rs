@@ -20,13 +20,9 @@ const LEAST_SECONDS: f64 = 10.0;
 
 /// What is said of a rebuild whose time is not known.
 pub(crate) fn too_little() -> String {
-    let percent = with_percent(LEAST_PERCENT);
+    let percent = number::share(LEAST_PERCENT / 100.0);
     let seconds = format!("{LEAST_SECONDS:.0}{}s", number::NO_BREAK);
     format!("less than {percent} of the rebuild was done beside the load, in less than {seconds}")
-}
-
-fn with_percent(value: f64) -> String {
-    format!("{value:.0}{}%", number::NO_BREAK)
 }
 
 /// Whether a metric is the time of a rebuild, whose seconds nobody reads.

@@ -22,6 +22,19 @@ pub(super) fn top_rows<'v, 'a>(
 /// Half ranges below this many percent of the median are left out.
 const RANGE_SHOWN_PERCENT: f64 = 1.0;
 
+/// The classes of tables, and from how many rem down each is turned; the last always.
+const TURNS: [(&str, u32); 5] =
+    [("few", 46), ("some", 52), ("many", 60), ("wide", 80), ("crowd", 999)];
+
+/// What turns each class of tables.
+pub(super) fn turned() -> String {
+    let rules = include_str!("turned.css");
+    TURNS
+        .iter()
+        .map(|(class, width)| rules.replace("CLASS", class).replace("WIDTH", &width.to_string()))
+        .collect()
+}
+
 /// How soon the table is turned: the more layouts, the wider is too narrow. Times of rebuilds take more room.
 const fn turns(layouts: usize, rebuilds: bool) -> &'static str {
     match (layouts, rebuilds) {

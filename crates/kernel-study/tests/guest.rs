@@ -1,10 +1,12 @@
 //! Cells of studies in guests of the kernels that `cargo xtask kernel` has built. Where there is none, each test says
 //! so and is skipped.
 
+mod kept;
+
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex};
 
+use kept::Kept;
 use raidlab_kernel_lab::cache;
 use raidlab_kernel_study::{Binaries, Cost, KernelError, KernelLab, Options, prepare};
 use raidlab_predict::Trace;
@@ -103,21 +105,6 @@ kind = \"small-files\"
 files = 100
 fsync = true
 ";
-
-/// What a lab wrote of its requests.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody fails").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 #[test]
 fn a_seed_gives_the_same_requests_and_another_one_others() {

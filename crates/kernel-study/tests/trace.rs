@@ -1,28 +1,13 @@
 //! Traces of modelled drives have the form of those of kernels.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+mod kept;
 
+use kept::Kept;
 use raidlab_core::Time;
 use raidlab_kernel_lab::{Operation, Record};
 use raidlab_predict::{Modelled, Trace};
 use raidlab_sim::HostCosts;
 use raidlab_study::{Runner, Sample, cells, parse};
-
-/// What was written, for whoever wrote it.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody fails").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// A line as the lab would write it.
 fn as_of_a_kernel(line: &str) -> Record {

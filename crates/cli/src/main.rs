@@ -22,6 +22,7 @@ mod interrupt;
 mod json;
 mod layout;
 mod output;
+mod parallel;
 mod plot;
 mod progress;
 mod replay;

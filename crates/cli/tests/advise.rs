@@ -18,18 +18,8 @@ fn an_answer_has_all_its_parts() {
     let directory = Scratch::new("advise");
     let html = directory.path().join("advice.html");
     let html = html.to_str().expect("text");
-    let (code, json, error) = advise(&[
-        "--drives",
-        "4",
-        "--work",
-        "vm",
-        "--drives-later",
-        "6",
-        "--json",
-        "-",
-        "--html",
-        html,
-    ]);
+    let asked = ["--drives", "4", "--work", "vm", "--drives-later", "6", "--json", "-"];
+    let (code, json, error) = advise(&[&asked[..], &["--html", html]].concat());
     assert_eq!(code, Some(0), "{error}");
     let advice: Value = serde_json::from_str(&json).expect("a document");
     let finalists = advice["finalists"].as_array().expect("a list");
@@ -54,21 +44,8 @@ fn an_answer_has_all_its_parts() {
     let page = std::fs::read_to_string(html).expect("a page");
     assert!(page.contains("RAID is not a backup") && page.contains("mdadm --create /dev/md0"));
     // The same seed on other threads: the same answer.
-    let again = raidlab([
-        "advise",
-        "--requests",
-        "300",
-        "--threads",
-        "1",
-        "--drives",
-        "4",
-        "--work",
-        "vm",
-        "--drives-later",
-        "6",
-        "--json",
-        "-",
-    ]);
+    let again = ["advise", "--requests", "300", "--threads", "1"];
+    let again = raidlab([&again[..], &asked].concat());
     assert_eq!(again.stdout, json);
 }
 

@@ -9,13 +9,13 @@ mod pool;
 mod print;
 
 use std::path::Path;
-use std::thread;
 
 use raidlab_advise::{NoAdvice, advise};
 
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
+use crate::parallel;
 use crate::progress::Bar;
 use args::AdviseOptions;
 use pool::Threads;
@@ -28,10 +28,7 @@ pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
     let wanted = inputs::wanted(&merged::all(options)?)?;
     let stop = interrupt::flag()?;
     let bar = Bar::share(options.quiet);
-    let count = options.threads.map(|count| count as usize);
-    let count =
-        count.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
-    let pool = Threads { count, bar: &bar, stop };
+    let pool = Threads { count: parallel::threads(options.threads), bar: &bar, stop };
     let advice = advise(&wanted, &pool);
     bar.clear();
     let advice = advice.map_err(|error| match error {

@@ -1,12 +1,11 @@
 //! The runs of a search on threads, with progress.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_advise::{Measured, NoAdvice, Pool};
 
+use crate::parallel::{self, Ended};
 use crate::progress::Bar;
 
 /// Threads that runs are shared out to.
@@ -23,47 +22,11 @@ impl Pool for Threads<'_> {
         what: &str,
         one: &(dyn Fn(usize) -> Result<Measured, String> + Sync),
     ) -> Result<Vec<Measured>, NoAdvice> {
-        let (next, (send, receive)) = (AtomicUsize::new(0), channel());
-        let mut results: Vec<Option<Measured>> = vec![None; count];
-        let mut failure: Option<(usize, String)> = None;
-        thread::scope(|scope| {
-            for _ in 0..self.count.min(count) {
-                let (send, next) = (send.clone(), &next);
-                scope.spawn(move || {
-                    loop {
-                        let job = next.fetch_add(1, Ordering::Relaxed);
-                        // Who listens has an error already.
-                        if job >= count || send.send((job, one(job))).is_err() {
-                            break;
-                        }
-                    }
-                });
-            }
-            drop(send);
-            for (done, (job, result)) in receive.iter().enumerate() {
-                self.bar.show(done + 1, count, what.to_owned());
-                match result {
-                    Ok(measured) => results[job] = Some(measured),
-                    Err(error) => {
-                        next.store(count, Ordering::Relaxed);
-                        let is_earlier = failure.as_ref().is_none_or(|(of, _)| job < *of);
-                        if is_earlier {
-                            failure = Some((job, error));
-                        }
-                    }
-                }
-                if self.stop.load(Ordering::Relaxed) {
-                    next.store(count, Ordering::Relaxed);
-                }
-            }
-        });
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(NoAdvice::Stopped);
-        }
-        if let Some((_, error)) = failure {
-            return Err(NoAdvice::Failed(error));
-        }
-        results.into_iter().collect::<Option<_>>().ok_or(NoAdvice::Stopped)
+        let told = |done: usize, _| self.bar.show(done, count, what.to_owned());
+        parallel::all(count, self.count, self.stop, told, one).map_err(|ended| match ended {
+            Ended::Interrupted => NoAdvice::Stopped,
+            Ended::Failed(error) => NoAdvice::Failed(error),
+        })
     }
 
     fn stop(&self) -> Option<&'static AtomicBool> {

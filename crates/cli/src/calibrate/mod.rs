@@ -16,7 +16,7 @@ use raidlab_study::{Calibration, Parameter, Study, most_free};
 
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::{interrupt, output};
+use crate::{interrupt, output, parallel};
 use args::Calibrate;
 use evaluate::Cells;
 use report::Report;
@@ -34,10 +34,7 @@ pub(crate) fn run(options: &Calibrate) -> Result<(), Failure> {
     output::check(&outputs)?;
     let work = Work::new(&study)?;
     let cancel = interrupt::flag()?;
-    let threads = options.threads.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from),
-        |threads| threads as usize,
-    );
+    let threads = parallel::threads(options.threads);
     let bar = Bar::new(options.quiet);
     let (text, path, seeds) = (text.as_str(), path.as_str(), options.seeds);
     let mut cells = Cells { text, path, seeds, threads, cancel, bar: &bar, done: 0 };

@@ -15,7 +15,7 @@ use super::args::Check;
 use super::{spread, summary, threads};
 use crate::failure::Failure;
 use crate::json::{millis, pretty};
-use crate::{interrupt, output};
+use crate::{interrupt, output, parallel};
 
 /// A bug by its name.
 pub(super) fn named(name: &str) -> Result<Bug, Failure> {
@@ -75,7 +75,7 @@ pub(super) fn run(options: &Check) -> Result<(), Failure> {
         (None, None) => Bug::ALL.to_vec(),
     };
     let cancel = interrupt::flag()?;
-    let threads = threads(options);
+    let threads = parallel::threads(options.threads);
     let start = Instant::now();
     let mut budget = Budget::default();
     budget.seeds = options.seeds.unwrap_or(budget.seeds);

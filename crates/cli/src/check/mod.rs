@@ -22,7 +22,7 @@ use args::Check;
 
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::{interrupt, output};
+use crate::{interrupt, output, parallel};
 
 /// Without any figure given.
 const SEEDS: u64 = 2_000;
@@ -93,12 +93,6 @@ impl threads::Part for Part {
     fn run(&self, progress: &mut dyn FnMut(u64)) -> Report {
         Part::run(self, progress)
     }
-}
-
-/// Threads to use.
-fn threads(options: &Check) -> usize {
-    let own = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    options.threads.map_or_else(own, |threads| threads as usize)
 }
 
 /// Everything to be run, the longest first: arrays in a list, seeds cut into parts as they are taken.
@@ -214,7 +208,7 @@ struct Done {
 fn check(options: &Check, choice: &Choice) -> Result<(), Failure> {
     let parts = parts(options, choice)?;
     let cancel = interrupt::flag()?;
-    let (all, threads) = (threads::Parts::count(&parts), threads(options));
+    let (all, threads) = (threads::Parts::count(&parts), parallel::threads(options.threads));
     let start = Instant::now();
     let mut done = Done {
         tally: Tally::default(),

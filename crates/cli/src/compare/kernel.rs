@@ -24,6 +24,7 @@ use super::{Setting, follow, modelled, results};
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::parallel;
 use crate::progress::Bar;
 
 /// `--on` and `--target` for a kernel begin with this.
@@ -83,7 +84,7 @@ pub(super) fn run(
     let stop = interrupt::descriptor()?;
     let lab = KernelLab::new(study, self::options(kernel)?, stop, trace.as_ref());
     let lab = lab.map_err(failure)?;
-    let threads = modelled::threads(options);
+    let threads = parallel::threads(options.threads);
     let mut setting = Setting {
         clock: Clock::Virtual,
         host: host(study, &lab),

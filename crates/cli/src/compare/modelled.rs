@@ -15,6 +15,7 @@ use super::{Setting, effort, follow, kernel, results};
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::output::note;
+use crate::parallel;
 use crate::progress::Bar;
 
 pub(super) fn run(
@@ -30,7 +31,7 @@ pub(super) fn run(
         Some(trace) => modelled.traced_to(trace),
         None => modelled,
     };
-    let threads = threads(options);
+    let threads = parallel::threads(options.threads);
     if let Some(warning) = effort::warning(study, threads).filter(|_| !options.outputs.quiet) {
         note(&warning);
     }
@@ -81,12 +82,6 @@ fn host_warning(filesystem: bool) -> String {
         "modelled host: against a Linux kernel on equal drives, which says nothing of the drives: {}",
         groups.join("; ")
     )
-}
-
-/// How many threads run cells in virtual time.
-pub(super) fn threads(options: &Compare) -> usize {
-    let available = || std::thread::available_parallelism().map_or(1, usize::from);
-    options.threads.map_or_else(available, |threads| threads as usize)
 }
 
 /// The drives of each group.

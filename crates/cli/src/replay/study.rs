@@ -13,6 +13,7 @@ use raidlab_study::{Host, Study, run_rounds_parallel};
 use super::args::Replay;
 use crate::compare::{Setting, follow, results};
 use crate::failure::Failure;
+use crate::parallel;
 use crate::progress::Bar;
 
 /// A study without some mechanisms.
@@ -39,14 +40,6 @@ impl Prepared {
     }
 }
 
-/// How many threads run cells.
-fn threads(options: &Replay) -> usize {
-    options.threads.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from),
-        |threads| threads as usize,
-    )
-}
-
 /// Runs all cells of a study; `what` says in the progress what is special.
 pub(super) fn run_study(
     prepared: &Prepared,
@@ -60,7 +53,8 @@ pub(super) fn run_study(
     let name = study.title.split(':').next().unwrap_or_default();
     bar.prefix(format!("{name} {what}").trim());
     let mut progress = follow(study, &bar, cancel);
-    let samples = run_rounds_parallel(study, threads(options), || modelled.clone(), &mut progress);
+    let threads = parallel::threads(options.threads);
+    let samples = run_rounds_parallel(study, threads, || modelled.clone(), &mut progress);
     bar.clear();
     let mut samples = samples.map_err(Failure::failed)?;
     if !samples.aborted {

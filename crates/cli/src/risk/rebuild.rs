@@ -1,9 +1,7 @@
 //! How long rebuilds take: as told, by the drive's own rates, or simulated under a load.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::{Layout, SECTOR_BYTES};
 use raidlab_models::DriveSpec;
@@ -17,6 +15,7 @@ use raidlab_workload::{Recipe, WorkloadErrorKind, WorkloadSpec};
 use super::args::RiskOptions;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::parallel;
 use crate::progress::Bar;
 
 /// Rebuilds without anything known of the load: from one full pass to so many.
@@ -118,42 +117,12 @@ fn run(
     stop: &AtomicBool,
     bar: &Bar,
 ) -> Result<Vec<(f64, bool)>, Failure> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    let (next, (send, receive)) = (AtomicUsize::new(0), channel());
-    let mut results = vec![None; jobs.len()];
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            let (send, next) = (send.clone(), &next);
-            scope.spawn(move || {
-                while let Some((at, job)) = {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    jobs.get(at).map(|job| (at, job))
-                } {
-                    // Who listens has an error already.
-                    let _ = send.send((at, one(job, options, modelled)));
-                }
-            });
-        }
-        drop(send);
-        let mut failure = None;
-        for (done, (at, told)) in receive.iter().enumerate() {
-            match told {
-                Ok(told) => results[at] = Some(told),
-                Err(error) => {
-                    next.store(jobs.len(), Ordering::Relaxed);
-                    failure.get_or_insert(error);
-                }
-            }
-            let layout = &options.layouts[jobs[at].layout];
-            bar.show(done + 1, jobs.len(), format!("rebuilding {layout}"));
-        }
-        match failure {
-            _ if stop.load(Ordering::Relaxed) => Err(Failure::Interrupted),
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
-    })?;
-    results.into_iter().collect::<Option<_>>().ok_or(Failure::Interrupted)
+    let told = |done: usize, at: usize| {
+        let layout = &options.layouts[jobs[at].layout];
+        bar.show(done, jobs.len(), format!("rebuilding {layout}"));
+    };
+    let one = |at: usize| one(&jobs[at], options, modelled);
+    Ok(parallel::all(jobs.len(), parallel::threads(None), stop, told, one)?)
 }
 
 fn one(job: &Job, options: &RiskOptions, modelled: &Modelled<'_>) -> Result<(f64, bool), Failure> {

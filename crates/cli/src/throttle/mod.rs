@@ -4,9 +4,7 @@ pub(crate) mod args;
 mod print;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::thread;
+use std::sync::atomic::AtomicBool;
 
 use raidlab_core::Nanos;
 use raidlab_core::layout::is_same_name;
@@ -21,6 +19,7 @@ use raidlab_study::{CellKey, State, Study};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
+use crate::parallel;
 use crate::progress::Bar;
 use args::ThrottleOptions;
 
@@ -167,41 +166,10 @@ impl Runner<'_> {
         count: usize,
         one: impl Fn(usize) -> Result<Outcome, E> + Sync,
     ) -> Result<Vec<Outcome>, Failure> {
-        let threads = self.options.threads.map(|count| count as usize);
-        let threads = threads.or_else(|| thread::available_parallelism().ok().map(usize::from));
-        let (next, (send, receive)) = (AtomicUsize::new(0), channel());
-        let mut results = vec![None; count];
-        let mut failure = None;
-        thread::scope(|scope| {
-            for _ in 0..threads.unwrap_or(1).min(count) {
-                let (send, next, one) = (send.clone(), &next, &one);
-                scope.spawn(move || {
-                    loop {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        // Who listens has an error already.
-                        if at >= count || send.send((at, one(at))).is_err() {
-                            break;
-                        }
-                    }
-                });
-            }
-            drop(send);
-            for (done, (at, result)) in receive.iter().enumerate() {
-                self.bar.show(done + 1, count, "rebuilding".into());
-                match result {
-                    Ok(outcome) => results[at] = Some(outcome),
-                    Err(error) => {
-                        next.store(count, Ordering::Relaxed);
-                        failure.get_or_insert(error.to_string());
-                    }
-                }
-            }
-        });
-        match failure {
-            _ if self.stop.load(Ordering::Relaxed) => Err(Failure::Interrupted),
-            Some(error) => Err(Failure::input(error)),
-            None => results.into_iter().collect::<Option<_>>().ok_or(Failure::Interrupted),
-        }
+        let threads = parallel::threads(self.options.threads);
+        let told = |done: usize, _| self.bar.show(done, count, "rebuilding".into());
+        let one = |at| one(at).map_err(Failure::input);
+        Ok(parallel::all(count, threads, self.stop, told, one)?)
     }
 }
 

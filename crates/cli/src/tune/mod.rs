@@ -5,9 +5,7 @@ mod print;
 mod study;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::thread;
+use std::sync::atomic::AtomicBool;
 
 use raidlab_explore::tune::{self, Found, Knob, Rule, Search};
 use raidlab_predict::Modelled;
@@ -18,6 +16,7 @@ use raidlab_workload::{Setting, Workload};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::parallel;
 use crate::progress::Bar;
 use args::{Readahead, Tune, TuneCommand};
 
@@ -123,10 +122,7 @@ fn search(
     layouts: &mut [LayoutSearch],
     bar: &Bar,
 ) -> Result<(), Failure> {
-    let threads = options.threads.map_or_else(
-        || thread::available_parallelism().map_or(1, usize::from),
-        |threads| threads as usize,
-    );
+    let (threads, never) = (parallel::threads(options.threads), AtomicBool::new(false));
     let workload = &*study.workloads[0].workload;
     let mut done = 0;
     loop {
@@ -142,18 +138,21 @@ fn search(
         if tasks.is_empty() {
             return Ok(());
         }
-        let measure = |task: &Task| measure(modelled, workload, options.processes, task);
-        let rates = on_threads(&tasks, threads, measure, |finished, task| {
-            let what = &study.layouts[task.layout].name;
-            let what = format!("{what}: {} KiB", task.window >> 10);
+        let told = |finished: usize, at: usize| {
+            let what = &study.layouts[tasks[at].layout].name;
+            let what = format!("{what}: {} KiB", tasks[at].window >> 10);
             bar.show(done + finished, done + tasks.len(), what);
-        });
+        };
+        let measure = |at: usize| {
+            let rate = measure(modelled, workload, options.processes, &tasks[at]);
+            let name = &study.layouts[tasks[at].layout].name;
+            rate.map_err(|reason| Failure::input(format!("{name}: {reason}")))
+        };
+        let rates = parallel::all(tasks.len(), threads, &never, told, measure)?;
         done += tasks.len();
         let mut of_layouts: Vec<Vec<f64>> = vec![Vec::new(); layouts.len()];
         for (task, rate) in tasks.iter().zip(rates) {
-            let name = &study.layouts[task.layout].name;
-            let failed = |reason| Failure::input(format!("{name}: {reason}"));
-            of_layouts[task.of].push(rate.map_err(failed)?);
+            of_layouts[task.of].push(rate);
         }
         for (layout, rates) in layouts.iter_mut().zip(of_layouts) {
             if layout.search.next().is_some() {
@@ -171,36 +170,4 @@ fn measure(
 ) -> Result<f64, String> {
     let setting = Setting::new(processes, task.seed);
     tune::rate(modelled, task.layout, workload, task.window, setting)
-}
-
-/// The results of tasks, in their order, whatever the number of threads.
-fn on_threads<T: Sync, R: Send>(
-    tasks: &[T],
-    threads: usize,
-    work: impl Fn(&T) -> R + Sync,
-    mut progress: impl FnMut(usize, &T),
-) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let mut results: Vec<(usize, R)> = Vec::with_capacity(tasks.len());
-    thread::scope(|scope| {
-        let (ended, received) = channel();
-        for _ in 0..threads.clamp(1, tasks.len().max(1)) {
-            let (ended, next, work) = (ended.clone(), &next, &work);
-            scope.spawn(move || {
-                while let Some((index, task)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    .and_then(|at| Some((at, tasks.get(at)?)))
-                {
-                    // The receiver outlives all threads, so sending does not fail.
-                    let _ = ended.send((index, work(task)));
-                }
-            });
-        }
-        drop(ended);
-        for (index, result) in received {
-            results.push((index, result));
-            progress(results.len(), &tasks[index]);
-        }
-    });
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
 }

@@ -16,6 +16,7 @@
 //!   needs [`fewest_rounds`].
 //! - The best: who is excluded by nobody at 5 % for the whole row may be the best; who is shown to be behind nobody by
 //!   the floor or more is as good as the best (Hsu, "Multiple Comparisons", 1996, chapter 4: comparison with the best).
+//!   Where there is a doubt, being ahead by less shows nothing: it must be ahead by more, or equal within the floor.
 //! - Dependence: a first-order correlation r of the rounds' log ratios beyond [`DEPENDENT`] widens the interval by the
 //!   root of (1 + r) / (1 - r), the variance of a mean under such correlation (Bayley and Hammersley 1946); where no
 //!   ranks are left there is none. What makes rounds depend is the machine, which the layouts of a row share, so r is
@@ -161,7 +162,11 @@ impl Row<'_> {
                 // One-sided: half of what the ranks leave out on both sides.
                 let bounds = ratios.bounds(2.0 * level);
                 standing.may_be_best &= bounds.is_none_or(|(low, _)| low <= doubt);
-                standing.as_good_as_best &= bounds.is_some_and(|(_, high)| high < floor);
+                // Ahead by less than the doubt it may be behind, unless both are equal.
+                let behind_in_doubt =
+                    |(low, high): (f64, f64)| high >= -doubt && low <= -floor && doubt > 0.0;
+                standing.as_good_as_best &=
+                    bounds.is_some_and(|ends| ends.1 < floor && !behind_in_doubt(ends));
             }
             standing
         };

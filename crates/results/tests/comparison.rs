@@ -286,4 +286,14 @@ fn what_the_source_cannot_tell_is_not_resolved_however_sure_the_rounds_are() {
     };
     assert_eq!(best(0.2), [false, false, true]);
     assert_eq!(best(0.3), [false, true, true]);
+    // Nor is the one that is ahead as good as the best then; those that are equal are.
+    let good = |row: Row<'_>| {
+        let all = row.against_best();
+        all.into_iter().map(|one| one.as_good_as_best).collect::<Vec<_>>()
+    };
+    assert_eq!(good(row(0.0)), [false, false, true]);
+    assert_eq!(good(row(0.2)), [false, false, true]);
+    assert_eq!(good(row(0.3)), [false, false, false]);
+    let equal: [&[f64]; 3] = [&BASE, &far, &far];
+    assert_eq!(good(Row { layouts: &equal, ..row(0.3) }), [false, true, true]);
 }

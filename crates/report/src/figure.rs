@@ -55,7 +55,8 @@ pub const FIGURES: [FigureKind; 16] = [
     FigureKind {
         name: "scaling",
         title: "Over the number of processes",
-        caption: "Medians with their 95 % intervals; a line that rises in step with processes scales.",
+        caption: "Medians with their 95 % intervals; a line that rises in step with processes scales. \
+                  Lines of layouts that are equal lie on one another.",
         needs: "cells of at least two process counts",
         make: cells::scaling,
     },
@@ -78,7 +79,8 @@ pub const FIGURES: [FigureKind; 16] = [
         name: "latency",
         title: "Latency percentiles",
         caption: "Half, 99 % and 99.9 % of reads and writes took at most so long, and the slowest; \
-                  medians over the rounds, on a logarithmic axis.",
+                  medians over the rounds, on a logarithmic axis. Lines of layouts that are equal lie on \
+                  one another.",
         needs: "latencies (latency_ms)",
         make: time::percentiles,
     },
@@ -86,14 +88,16 @@ pub const FIGURES: [FigureKind; 16] = [
         name: "ecdf",
         title: "How many requests took how long",
         caption: "The share of reads and writes that took at most so long, medians over the rounds. \
-                  Further left is better; a step is a kind of request.",
+                  Further left is better; a step is a kind of request. Lines of layouts that are equal lie \
+                  on one another.",
         needs: "latency curves (latency_curve_ms)",
         make: time::ecdf,
     },
     FigureKind {
         name: "rate",
         title: "Rate over time",
-        caption: "What ended within each bin of time of one round, the one in the middle of all.",
+        caption: "What ended within each bin of time of one round, the one in the middle of all. Lines \
+                  of layouts that are equal lie on one another.",
         needs: "timelines",
         make: time::rate,
     },

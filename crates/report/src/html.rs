@@ -152,9 +152,10 @@ fn body(view: &View<'_>, number: usize) -> Markup {
             h1 { (results.study) }
             p.facts { (facts(view)) }
         }
-        (verdict(view))
+        (verdict(view, number))
         (replay::fidelity(results))
         (table::overview(view))
+        (doubts(view, number))
         (figures::top(view))
         (replay::ablation(results))
         (figures::more(view))
@@ -184,25 +185,41 @@ fn facts(view: &View<'_>) -> String {
     facts.join(" · ")
 }
 
-/// What is shown, in words, and what to know before believing it.
-fn verdict(view: &View<'_>) -> Markup {
-    let told = !is_replay(view) && !view.sections.is_empty();
+/// What is shown, in words; the table comes next, then what to know before believing it.
+fn verdict(view: &View<'_>, number: usize) -> Markup {
+    if is_replay(view) || view.sections.is_empty() {
+        return html! {};
+    }
     html! {
         section {
-            @if told {
-                h2 { "What it shows" }
-                ul.verdicts {
-                    @for section in &view.sections {
-                        li {
-                            strong { (section.title) }
-                            @for sentence in conclusion::sentences(view, section) { p { (sentence) } }
-                        }
+            h2 { "What it shows" }
+            ul.verdicts {
+                @for section in &view.sections {
+                    li {
+                        strong { (section.title) }
+                        @for sentence in conclusion::sentences(view, section) { p { (sentence) } }
                     }
-                    @let across = conclusion::across(view);
-                    @if !across.is_empty() {
+                }
+            }
+            p.note {
+                "Below the table: " a href={ "#doubts-" (number) } { "what no single row shows, and how far to trust it" } "."
+            }
+        }
+    }
+}
+
+/// What no single row shows, and what to know before believing any of it.
+fn doubts(view: &View<'_>, number: usize) -> Markup {
+    let across = conclusion::across(view);
+    html! {
+        section id={ "doubts-" (number) } {
+            @if !across.is_empty() {
+                h2 { "Across the rows" }
+                ul.verdicts {
+                    @for one in &across {
                         li {
-                            strong { "What no single row shows" }
-                            @for one in &across { p { (one.text) } }
+                            @if let Some(section) = &one.section { strong { (section) ": " } }
+                            (one.text)
                         }
                     }
                 }
@@ -218,15 +235,13 @@ fn remarks(view: &View<'_>) -> Markup {
     let risk = shown::risk(view);
     let warnings = || view.results.warnings.iter().chain(&risk);
     let trust = trusted::lines(view);
+    let others = warnings().next().is_some() || !advice.is_empty() || view.more().is_some();
     html! {
-        @if !trust.is_empty() {
+        @if !trust.is_empty() || others {
+            h2 { (trusted::TITLE) }
             ul.remarks {
-                li { strong { (trusted::TITLE) ". " } (trusted::ABOUT) }
+                @if !trust.is_empty() { li { (trusted::ABOUT) } }
                 @for one in trust { li { strong { (one.title) ": " } (one.text) } }
-            }
-        }
-        @if warnings().next().is_some() || !advice.is_empty() || view.more().is_some() {
-            ul.remarks {
                 @for warning in warnings() {
                     li.warning { strong { "Warning: " } (warning) }
                 }

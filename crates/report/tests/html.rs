@@ -157,8 +157,27 @@ fn the_whole_table_is_there_and_results_come_before_settings() {
         assert_eq!(cell.starts_with(" class=\"best\""), cell.contains("★"), "{cell}");
     }
     let place = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}"));
-    let order = ["What it shows", "All layouts", "At a glance", "More figures", "Row by row"];
+    let order = [
+        "<h2>What it shows",
+        "<h2>All layouts",
+        "<h2>Across the rows",
+        "<h2>How far to trust this",
+        "<h2>At a glance",
+        "<h2>More figures",
+        "<h2>Row by row",
+    ];
     assert!(order.map(place).is_sorted());
+    let mut sentences = 0;
+    for one in raidlab_report::conclusions(&results).expect("conclusions") {
+        let Some(section) = one.section.filter(|_| one.about != raidlab_report::About::Best) else {
+            continue;
+        };
+        // Without its workload it would say something about all of them.
+        let sentence = format!("<strong>{section}: </strong>{}</li>", one.text);
+        assert!(page.contains(&sentence), "{sentence}");
+        sentences += 1;
+    }
+    assert!(sentences > 0, "sentences across the rows of a workload");
     assert!(place("Row by row") < place("<details class=\"settings\">"));
 }
 

@@ -204,7 +204,7 @@ const COLUMNS = [
   ["busiest", (cell) => cell.bottleneck && `${cell.bottleneck.resource} ${Math.round(cell.bottleneck.busy * 100)} %`],
   ["rounds", (cell) => cell.samples.map(fmt).join(", ")],
 ];
-const PAGE = 100;
+const PAGE = 25;
 $(".every-cell").forEach((host) => {
   const all = documents.flatMap((one, d) => one.cells.map((cell) => ({ cell, d })));
   const used = COLUMNS.filter(([, get]) => all.some(({ cell }) => { const it = get(cell); return it !== null && it !== undefined && it !== ""; }));

@@ -164,6 +164,29 @@ fn axes_carry_units_and_series_their_layouts() {
     assert_eq!(plot(&states).series.iter().filter(|one| one.points.len() == 2).count(), 1);
 }
 
+/// Chunks of several layouts are each named on a line of their own, within the figure.
+#[test]
+fn chunks_are_named_beside_their_lines() {
+    let mut results = rich();
+    results.layouts[0].chunk = Some(4 << 10);
+    results.layouts[1].chunk = Some(32 << 10);
+    let svg = figure(&results, "sweep", 1).expect("a figure").svg();
+    let words: Vec<(&str, &str)> = svg
+        .split("<text class=\"note val\" ")
+        .skip(1)
+        .map(|text| text.split_once("</text>").expect("its end").0.split_once('>').expect("a tag"))
+        .collect();
+    let more = results.layouts.len() - 3;
+    let (one, other) = (&results.layouts[0].name, &results.layouts[1].name);
+    let last = format!("chunk 64\u{a0}KiB of {} and {more} more", results.layouts[2].name);
+    let expected =
+        [format!("chunk 4\u{a0}KiB of {one}"), format!("chunk 32\u{a0}KiB of {other}"), last];
+    assert_eq!(words.iter().map(|(_, word)| *word).collect::<Vec<_>>(), expected);
+    let heights: Vec<&str> =
+        words.iter().map(|(tag, _)| tag.split("y=\"").nth(1).expect("y")).collect();
+    assert!(heights.windows(2).all(|pair| pair[0] != pair[1]), "{heights:?}");
+}
+
 #[test]
 fn two_runs_are_pairs_around_the_line_of_equals() {
     let (one, mut other) = (common::real(), common::real());

@@ -93,8 +93,12 @@ fn swept(view: &View<'_>, title: String, rows: &Blocks<'_, '_>) -> Option<Panel>
         }
     }
     let guide = |(chunk, names): (&u64, &Vec<&str>)| {
-        let whose =
-            if chunks.len() > 1 { format!(" of {}", names.join(", ")) } else { String::new() };
+        let whose = match names.as_slice() {
+            _ if chunks.len() == 1 => String::new(),
+            [one] => format!(" of {one}"),
+            [one, others @ ..] => format!(" of {one} and {} more", others.len()),
+            [] => String::new(),
+        };
         Guide::Upright(*chunk as f64, format!("chunk {}{whose}", number::bytes(*chunk)))
     };
     let lines = chunks.iter().map(guide).collect();

@@ -50,6 +50,7 @@ impl Axis {
         let powers =
             (libm::floor(libm::log10(low)) as i32)..=(libm::ceil(libm::log10(high)) as i32);
         let factors: &[f64] = match libm::log10(high / low) {
+            decades if decades <= 0.4 => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
             decades if decades <= 1.0 => &[1.0, 2.0, 3.0, 5.0, 7.0],
             decades if decades <= 2.5 => &[1.0, 2.0, 5.0],
             _ => &[1.0],
@@ -165,7 +166,9 @@ mod tests {
 
     #[test]
     fn log_axes_reach_around_what_they_show() {
-        for (low, high) in [(0.07, 12.0), (1.0, 1_000_000.0), (3.0, 4.0), (5.0, 5.0), (0.0, 3.0)] {
+        for (low, high) in
+            [(0.07, 12.0), (1.0, 1_000_000.0), (3.0, 4.0), (5.0, 5.0), (0.0, 3.0), (0.9, 2.2)]
+        {
             let axis = Axis::logarithmic("", low, high);
             let Scale::Log(from, to) = axis.scale else { panic!("log") };
             assert!(from > 0.0 && from < to && to >= high, "{low}..{high}: {axis:?}");

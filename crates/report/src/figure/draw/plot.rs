@@ -79,7 +79,7 @@ fn axes(frame: &Frame<'_>) -> Markup {
 fn guides(frame: &Frame<'_>) -> Markup {
     let bottom = TOP + FIELD;
     html! {
-        @for guide in &frame.plot.lines {
+        @for (at, guide) in frame.plot.lines.iter().enumerate() {
             @match guide {
                 Guide::Equal => {
                     @let (low, high) = common(frame.plot);
@@ -89,9 +89,9 @@ fn guides(frame: &Frame<'_>) -> Markup {
                 Guide::Upright(value, word) => {
                     @let x = frame.x(*value);
                     line.chunk x1=(px(x)) x2=(px(x)) y1=(px(TOP)) y2=(px(bottom)) {}
-                    @let end = x + width_of(word, SMALL) > frame.right;
-                    text.note x=(px(if end { x - 4.0 } else { x + 4.0 })) y=(px(TOP + 11.0))
-                        text-anchor=(if end { "end" } else { "start" }) { (word) }
+                    @let (x, anchor) = beside(frame, x, word);
+                    // Each on a line of its own: chunks may lie near one another.
+                    text.note.val x=(px(x)) y=(px(TOP + 11.0 + 13.0 * at as f64)) text-anchor=(anchor) { (word) }
                 }
                 Guide::Level(value) => {
                     @let y = px(frame.y(*value));
@@ -99,6 +99,18 @@ fn guides(frame: &Frame<'_>) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// Where a word beside an upright line begins or ends: where it has room.
+fn beside(frame: &Frame<'_>, x: f64, word: &str) -> (f64, &'static str) {
+    let wide = width_of(word, SMALL) + 4.0;
+    if x + wide <= frame.right {
+        (x + 4.0, "start")
+    } else if x - wide >= frame.left {
+        (x - 4.0, "end")
+    } else {
+        (frame.left + 2.0, "start")
     }
 }
 

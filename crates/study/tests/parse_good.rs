@@ -246,6 +246,9 @@ fn files_are_read_from_a_path() {
         error.to_string().contains("no-such-study.toml: cannot read the study file"),
         "{error}"
     );
+    let error = load(std::path::Path::new("nas-5-bays")).unwrap_err().to_string();
+    assert!(error.contains("(did you mean `nas-4-bays`?)"), "{error}");
+    assert!(error.contains("`raidlab study list`"), "{error}");
 }
 
 #[test]

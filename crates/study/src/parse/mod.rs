@@ -113,7 +113,10 @@ pub fn read_text(path: &Path) -> Result<String, StudyError> {
     std::fs::read_to_string(path).map_err(|error| {
         let name = path.display().to_string();
         let begin = match error.kind() {
-            std::io::ErrorKind::NotFound => format!("; `raidlab study new {name}` begins one"),
+            std::io::ErrorKind::NotFound => {
+                let meant = did_you_mean(&name, &builtin().map(|(known, _)| known));
+                format!("{meant}; `raidlab study new {name}` begins one, `raidlab study list` names those there are")
+            }
             _ => String::new(),
         };
         let reason = format!("cannot read the study file: {error}{begin}");

@@ -65,7 +65,7 @@ const PAGES: [Page; 6] = [
     Page {
         name: "replay",
         arguments: &["replay", "sata-2018", "--seeds", "3", "--quiet", "--html", "{html}"],
-        figures: "published,busy,blocks,choice",
+        figures: "published,sweep,busy,blocks,choice",
         needs_kernel: false,
     },
     Page {

@@ -1,7 +1,10 @@
 //! `cargo xtask book`: the documents as a site, by mdBook.
 //!
 //! The pages are the files in `docs/`, in the order of `docs/SUMMARY.md`. What they link to outside of `docs/`
-//! (ARCHITECTURE, studies) is copied beside them, so that no link of the site leads nowhere.
+//! (ARCHITECTURE, studies) is copied beside them, texts as such, since mdBook makes pages only of what it lists. Every
+//! link of the site is then followed.
+
+mod links;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,6 +17,9 @@ const SITE: &str = "target/book";
 const PAGES: &str = "target/book-pages";
 /// Where copies of what lies outside of `docs/` are, below the pages.
 const ELSEWHERE: &str = "repository";
+
+/// The ending of copies of documents.
+const TEXT: &str = "txt";
 
 /// The page behind which that of all commands stands, which the program writes itself.
 const BEFORE_COMMANDS: &str = "- [Questions and answers](faq.md)\n";
@@ -43,8 +49,13 @@ pub(crate) fn run(root: &Path, with: Option<&Path>) -> io::Result<bool> {
         .status();
     match built {
         Ok(status) if status.success() => {
-            println!("{SITE}/index.html");
-            Ok(true)
+            let (links, broken) = links::followed(&root.join(SITE))?;
+            broken.iter().for_each(|line| eprintln!("{line}"));
+            println!(
+                "{SITE}/index.html: {links} links within the site, {} lead nowhere",
+                broken.len()
+            );
+            Ok(broken.is_empty())
         }
         Ok(status) => Err(io::Error::other(format!("mdbook: {status}"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(io::Error::other(
@@ -93,11 +104,13 @@ fn prepare(root: &Path, pages: &Path) -> io::Result<Vec<String>> {
         for target in linked {
             let from = root.join("docs").join(&target);
             let Some(to) = elsewhere(&target) else { continue };
+            let to = source.join(to);
             if from.is_file() {
-                let to = source.join(to);
                 fs::create_dir_all(to.parent().unwrap_or(&source))?;
                 fs::copy(from, to)?;
-            } else if !from.is_dir() {
+            } else if from.is_dir() {
+                listed(&from, to.parent().unwrap_or(&source))?;
+            } else {
                 wrong.push(format!("docs/{name}: the link to `{target}` leads nowhere"));
             }
         }
@@ -112,6 +125,24 @@ fn prepare(root: &Path, pages: &Path) -> io::Result<Vec<String>> {
         }
     }
     Ok(wrong)
+}
+
+/// Copies the files of a directory, with a page that lists them.
+fn listed(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    let mut names: Vec<String> = Vec::new();
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            fs::copy(entry.path(), to.join(&name))?;
+            names.push(name);
+        }
+    }
+    names.sort();
+    let item = |name: &String| format!("<li><a href=\"{name}\">{name}</a></li>\n");
+    let items: String = names.iter().map(item).collect();
+    fs::write(to.join("index.html"), format!("<!DOCTYPE html>\n<ul>\n{items}</ul>\n"))
 }
 
 /// Documents that the table of contents leaves out, or has and that are not there.
@@ -147,7 +178,10 @@ fn rewritten(text: &str, linked: &mut BTreeSet<String>) -> String {
             Some(copy) => {
                 linked.insert(target.to_owned());
                 out.push_str(&copy.to_string_lossy());
-                out.push_str(&part);
+                // A text has no places that links lead to.
+                if copy.extension() != Some(TEXT.as_ref()) {
+                    out.push_str(&part);
+                }
             }
             None => out.push_str(&after[..end]),
         }
@@ -156,7 +190,8 @@ fn rewritten(text: &str, linked: &mut BTreeSet<String>) -> String {
     out + rest
 }
 
-/// Where the copy of something outside of `docs/` is, beside the pages; `None` for what is in there, or on the web.
+/// Where the copy of something outside of `docs/` is, beside the pages; `None` for what is in there, or
+/// on the web.
 fn elsewhere(target: &str) -> Option<PathBuf> {
     let outside = target.strip_prefix("../");
     // Schemas and the like lie in directories of docs, which are not pages either.
@@ -166,6 +201,12 @@ fn elsewhere(target: &str) -> Option<PathBuf> {
         Some(path) => Path::new(ELSEWHERE).join(path),
         None if below() => Path::new(ELSEWHERE).join("docs").join(target),
         None => return None,
+    };
+    let path = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("md") => path.with_extension(format!("md.{TEXT}")),
+        Some(_) => path,
+        // Licences have no ending either, but are not linked to.
+        None => path.join("index.html"),
     };
     path.components().all(|part| matches!(part, Component::Normal(_))).then_some(path)
 }
@@ -177,12 +218,13 @@ mod tests {
     #[test]
     fn links_out_of_the_documents_lead_to_copies() {
         let mut linked = BTreeSet::new();
-        let text =
-            "[a](../ARCHITECTURE.md#crates) [b](store.md#x) [c](https://x/y) [d](schemas/s.json)";
-        let expected = "[a](repository/ARCHITECTURE.md#crates) [b](store.md#x) [c](https://x/y) \
-                        [d](repository/docs/schemas/s.json)";
+        let text = "[a](../ARCHITECTURE.md#crates) [b](store.md#x) [c](https://x/y) [d](schemas/s.json) \
+                    [e](../studies/replay)";
+        let expected = "[a](repository/ARCHITECTURE.md.txt) [b](store.md#x) [c](https://x/y) \
+                        [d](repository/docs/schemas/s.json) [e](repository/studies/replay/index.html)";
         assert_eq!(rewritten(text, &mut linked), expected);
-        assert_eq!(Vec::from_iter(linked), ["../ARCHITECTURE.md", "schemas/s.json"]);
+        let all = ["../ARCHITECTURE.md", "../studies/replay", "schemas/s.json"];
+        assert_eq!(Vec::from_iter(linked), all);
         assert_eq!(elsewhere("../../other"), None, "nothing outside of the repository");
     }
 

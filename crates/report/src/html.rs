@@ -202,7 +202,8 @@ fn verdict(view: &View<'_>, number: usize) -> Markup {
                 }
             }
             p.note {
-                "Below the table: " a href={ "#doubts-" (number) } { "what no single row shows, and how far to trust it" } "."
+                "Below the table: "
+                a href={ "#doubts-" (number) } { "what no single row shows, and how far to trust it" } "."
             }
         }
     }

@@ -187,6 +187,9 @@ fn leads_somewhere(tree: &Tree, from: &str, target: &str) -> bool {
         let mut headings = document.prose.iter().filter(|line| line.starts_with('#'));
         headings.any(|line| anchor(line) == heading)
     };
+    if tree.others.contains(&path) {
+        return heading.is_empty();
+    }
     is_place(tree, &path) && (heading.is_empty() || tree.get(&path).is_some_and(has))
 }
 
@@ -294,6 +297,16 @@ mod tests {
             lines("# Own\n[a](docs/b.md)\n[b](docs/a.md#a)\n[c](#own)\n[d](#other)\n"),
             [2, 3, 5]
         );
+    }
+
+    #[test]
+    fn links_may_lead_to_pictures() {
+        let text = "[a](screenshots/a.png) ![b](screenshots/b.png) [c](screenshots/a.png#x)\n";
+        let mut tree = Tree::of(&[("docs/a.md", text)]);
+        tree.others.insert("docs/screenshots/a.png".to_owned());
+        let told: Vec<String> = check(&tree).into_iter().map(|breach| breach.message).collect();
+        let nowhere = ["screenshots/b.png", "screenshots/a.png#x"];
+        assert_eq!(told, nowhere.map(|link| format!("the link to `{link}` leads nowhere")));
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(crate) struct Tree {
     pub(crate) files: BTreeMap<String, String>,
     /// Which of them may be run.
     pub(crate) executable: BTreeSet<String>,
+    /// Files that are no text, such as pictures.
+    pub(crate) others: BTreeSet<String>,
 }
 
 impl Tree {
@@ -73,10 +75,11 @@ impl Tree {
             return Ok(());
         }
         let bytes = fs::read(&full)?;
-        if bytes.contains(&0) {
+        let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+        let Some(text) = text else {
+            self.others.insert(path);
             return Ok(());
-        }
-        let Ok(text) = String::from_utf8(bytes) else { return Ok(()) };
+        };
         if may_be_run(&metadata) {
             self.executable.insert(path.clone());
         }
@@ -88,7 +91,7 @@ impl Tree {
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let own = |(path, text): &(&str, &str)| ((*path).to_owned(), (*text).to_owned());
-        Self { files: files.iter().map(own).collect(), executable: BTreeSet::new() }
+        Self { files: files.iter().map(own).collect(), ..Self::default() }
     }
 
     /// The contents of a file, if it is there.

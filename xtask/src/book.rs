@@ -18,7 +18,7 @@ const PAGES: &str = "target/book-pages";
 /// Where copies of what lies outside of `docs/` are, below the pages.
 const ELSEWHERE: &str = "repository";
 
-/// The ending of copies of documents.
+/// The ending of copies of documents; not `.md.txt`, which mdBook takes for a page, too.
 const TEXT: &str = "txt";
 
 /// The page behind which that of all commands stands, which the program writes itself.
@@ -203,7 +203,7 @@ fn elsewhere(target: &str) -> Option<PathBuf> {
         None => return None,
     };
     let path = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("md") => path.with_extension(format!("md.{TEXT}")),
+        Some("md") => path.with_extension(TEXT),
         Some(_) => path,
         // Licences have no ending either, but are not linked to.
         None => path.join("index.html"),
@@ -220,7 +220,7 @@ mod tests {
         let mut linked = BTreeSet::new();
         let text = "[a](../ARCHITECTURE.md#crates) [b](store.md#x) [c](https://x/y) [d](schemas/s.json) \
                     [e](../studies/replay)";
-        let expected = "[a](repository/ARCHITECTURE.md.txt) [b](store.md#x) [c](https://x/y) \
+        let expected = "[a](repository/ARCHITECTURE.txt) [b](store.md#x) [c](https://x/y) \
                         [d](repository/docs/schemas/s.json) [e](repository/studies/replay/index.html)";
         assert_eq!(rewritten(text, &mut linked), expected);
         let all = ["../ARCHITECTURE.md", "../studies/replay", "schemas/s.json"];

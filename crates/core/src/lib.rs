@@ -68,7 +68,9 @@ mod totals;
 pub mod units;
 mod volume;
 
-pub use array::{Array, Config, ConfigError, Consistency, Limits, MemberConfig, Settings, Tie};
+pub use array::{
+    Array, Config, ConfigError, Consistency, Lacking, Limits, MemberConfig, Settings, Tie,
+};
 pub use layout::{Layout, LayoutError, Level, Redundancy, Rotation};
 pub use stack::{Stack, StackConfig};
 pub use totals::MemberTotals;

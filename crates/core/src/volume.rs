@@ -1,6 +1,6 @@
 //! An array of one level or of nested ones, for drivers that take either.
 
-use crate::array::{Array, Config, ConfigError, Segments, Status};
+use crate::array::{Array, Config, ConfigError, Lacking, Segments, Status};
 use crate::contract::{Input, IoId, Job, JobId, MetaIo, Output, Scratch, SegmentList};
 use crate::geometry::Geometry;
 use crate::layout::Layout;
@@ -145,6 +145,18 @@ impl Volume {
     /// Below this sector a drive is good; [`Sector::MAX`] unless it, or the array that it is of, is being rebuilt.
     pub fn good_to(&self, drive: MemberIndex) -> Sector {
         either!(self, array => array.good_to(drive))
+    }
+
+    /// What a range lacks of the level's redundancy, as [`Array::lacking`]; of nested levels the worst holds for all.
+    pub fn lacking(&self, at: Sector, most: Sectors) -> (Lacking, Sectors) {
+        match self {
+            Self::Flat(array) => array.lacking(at, most),
+            Self::Nested(stack) => {
+                let status = stack.status();
+                let (member, rebuilt) = (status.failed != [0; 2], status.rebuilding != [0; 2]);
+                (Lacking { member, rebuilt, consistency: false }, most)
+            }
+        }
     }
 
     /// How the array is. Of nested levels, sets of members are of the first 128 drives.

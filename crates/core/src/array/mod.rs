@@ -40,6 +40,6 @@ pub use background::{Status, WorkStatus};
 pub use config::{Config, Limits, MemberConfig, check_policy};
 pub use lists::Segments;
 pub(crate) use lists::{EMPTY as EMPTY_LIST, TAG_SHIFT, tag_of};
-pub use planner::Array;
+pub use planner::{Array, Lacking};
 pub use settings::{ConfigError, Consistency, Settings, Tie};
 pub(crate) use write_intent::Start;

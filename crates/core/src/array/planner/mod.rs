@@ -14,6 +14,7 @@ mod issue;
 mod log;
 mod metadata_updates;
 mod read;
+mod redundancy;
 mod request;
 mod start;
 mod status;
@@ -21,6 +22,8 @@ mod stripe;
 mod wake;
 mod write;
 mod write_intent;
+
+pub use redundancy::Lacking;
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};

@@ -2,6 +2,7 @@
 
 use super::Array;
 use crate::array::background::Status;
+use crate::array::settings::Consistency;
 use crate::bugs::Bug;
 use crate::units::{MemberIndex, Sector, Sectors};
 
@@ -19,6 +20,11 @@ impl Array {
             waiting: self.room.count(&self.ios),
             work,
         }
+    }
+
+    /// What keeps redundancy consistent over a crash.
+    pub fn consistency(&self) -> Consistency {
+        self.setup.settings.consistency
     }
 
     /// Read errors of a member that were corrected, and reads it did not answer in time, since it

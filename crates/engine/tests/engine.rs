@@ -291,3 +291,24 @@ fn long_blocking_calls_are_done_in_parts() {
     engine.read_at(Sector(5 + from as u64 / 512), &mut part).unwrap();
     assert!(part == data[from..from + 4096]);
 }
+
+/// A command has the engine work between two requests: who knows requests by their places must not find two in one.
+#[test]
+fn a_place_is_used_again_only_when_its_answer_was_taken() {
+    let mut engine = Engine::new(
+        &EngineConfig::new(Layout::new(Level::Raid1, 2)),
+        memory_members(2, Sectors(64)),
+    )
+    .unwrap();
+    let token = engine.allocate(1024).unwrap();
+    let segment = |offset| Segment { token, offset, len: 1 };
+    let first = engine.submit(IoOp::Read, Sector(0), &[segment(0)], false).unwrap();
+    engine.fail(MemberIndex(1)).unwrap();
+    let second = engine.submit(IoOp::Read, Sector(1), &[segment(1)], false).unwrap();
+    assert_ne!(first.0 as u32, second.0 as u32);
+    let mut replies = Vec::new();
+    engine.run_until_idle(&mut replies).unwrap();
+    let mut ids: Vec<_> = replies.iter().map(|reply| reply.id).collect();
+    ids.sort();
+    assert_eq!(ids, [first, second]);
+}

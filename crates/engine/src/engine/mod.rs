@@ -14,6 +14,7 @@ mod room;
 mod setup;
 #[cfg(test)]
 mod tests;
+mod zero;
 
 pub use blocking::check_outcome;
 pub use md::{MdFound, MdOptions};
@@ -455,6 +456,9 @@ impl Engine {
     #[inline]
     fn collect(&mut self, replies: &mut Vec<Reply>) -> Result<(), EngineError> {
         self.outstanding -= self.replies.len() as u32;
+        // Only now: a command to the engine may have had it work, and whoever knows requests by their places shall not
+        // find two of one place.
+        self.free.extend(self.replies.iter().map(|reply| reply.id.0 as u32));
         replies.append(&mut self.replies);
         match self.fault.take() {
             None => Ok(()),
@@ -547,7 +551,6 @@ impl Engine {
                 self.buffers.let_go(segment, pending.fills);
             }
         }
-        self.free.push(slot);
         self.replies.push(Reply { id, outcome });
     }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
@@ -21,7 +21,7 @@ use super::room::{Room, is_no_room};
 use super::system::Disk;
 use super::uring::{self, Ring};
 use super::worker::{Finished, Hub, Ticket, Work, Workers, carry_out};
-use super::{Submission, read_of};
+use super::{Submission, read_of, zeroing};
 use crate::buffers::{ALIGNMENT, Area, Piece};
 use crate::device::Hold;
 use crate::error::{EngineError, EngineErrorKind};
@@ -86,6 +86,8 @@ pub struct FileMember {
     room: Room,
     /// An I/O found none.
     full: bool,
+    /// Whether zeroes cost no writing, once somebody has asked.
+    zeroes: OnceLock<bool>,
     /// The engine's ring takes its I/Os.
     in_ring: bool,
     /// Its place among the ring's registered files.
@@ -178,6 +180,7 @@ impl FileMember {
             cache,
             room,
             full: false,
+            zeroes: OnceLock::new(),
             in_ring,
             slot: None,
             batch: Vec::new(),
@@ -248,17 +251,35 @@ impl FileMember {
 
     /// Whether a range of the file was never written, so that it reads as zeroes.
     pub(crate) fn is_hole(&self, at: Sector, len: Sectors) -> bool {
+        self.hole_run(at, len) == (true, len)
+    }
+
+    /// Whether the sectors from `at` on are a hole, and how many of them, at most `most`, have this answer.
+    pub(crate) fn hole_run(&self, at: Sector, most: Sectors) -> (bool, Sectors) {
         let start = self.disk.file_offset(at);
-        let end = start + len.bytes();
+        let end = start + most.bytes();
         // Behind the end of a file that was cut there is no hole.
         if !length(&self.disk.file).is_ok_and(|length| end <= length) {
-            return false;
+            return (false, most);
         }
-        // The position moves, which nothing here uses.
-        match seek(&self.disk.file, SeekFrom::Data(start)) {
-            Ok(data) => data >= end,
-            Err(error) => error == Errno::NXIO,
+        let file = &self.disk.file;
+        match seek(file, SeekFrom::Data(start)) {
+            Err(Errno::NXIO) => (true, most),
+            Err(_) => (false, most),
+            Ok(data) if data >= end => (true, most),
+            Ok(data) if data - start >= SECTOR_BYTES => {
+                (true, Sectors((data - start) / SECTOR_BYTES))
+            }
+            Ok(_) => {
+                let hole = seek(file, SeekFrom::Hole(start)).unwrap_or(end).min(end);
+                (false, Sectors((hole - start).div_ceil(SECTOR_BYTES).max(1)))
+            }
         }
+    }
+
+    /// Whether zeroing and discarding cost no writing and leave zeroes.
+    pub(crate) fn zeroes_cheaply(&self) -> bool {
+        *self.zeroes.get_or_init(|| zeroing::is_cheap(&self.disk.file, &self.path))
     }
 
     /// A range goes back to the filesystem.

@@ -10,6 +10,7 @@ mod room;
 mod system;
 mod uring;
 mod worker;
+mod zeroing;
 
 pub use file::{CacheState, FileIo, FileMember, FileOptions};
 pub use memory::MemoryMember;

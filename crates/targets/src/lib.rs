@@ -3,7 +3,8 @@
 //! * [`RawTarget`] runs workloads on an engine and verifies every byte they read.
 //! * [`UncheckedTarget`] runs them without, with hardly any memory: in guests of the kernel lab.
 //! * [`DirectoryTarget`] runs workloads on a mounted filesystem, by system calls.
-//! * [`FuseExport`] exports an array as a file, [`MountedArray`] puts a filesystem on it.
+//! * [`FuseExport`] exports an array as a file, [`MountedArray`] puts a filesystem on it, [`NbdServer`] serves arrays
+//!   to NBD clients.
 //! * [`KernelMdArray`] is an array of the kernel's md driver over loop devices.
 //! * [`RunDirectory`] creates and removes member files in a directory of the user's.
 //!
@@ -37,6 +38,7 @@ mod directory;
 mod export;
 mod kernel_md;
 mod mounted;
+mod nbd;
 mod raw;
 mod rundir;
 mod work;
@@ -47,5 +49,9 @@ pub use export::messages;
 pub use export::{ExportCache, FuseExport};
 pub use kernel_md::{InitialSync, KernelMdArray, KernelMdOptions, mdadm_arguments};
 pub use mounted::{Filesystem, MountOptions, MountedArray, StripeHint, clean_mounts};
+pub use nbd::{
+    NbdAddress, NbdArray, NbdCertificates, NbdCounters, NbdLimits, NbdPlace, NbdReport, NbdServer,
+    NbdSockets, NbdTls,
+};
 pub use raw::{Begin, RawResult, RawTarget, UncheckedTarget};
 pub use rundir::{Cleaned, Extra, RunDirectory, clean_leftovers};

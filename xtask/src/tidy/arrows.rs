@@ -21,7 +21,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
     ("metadata", &["core"]),
     ("nbd", &[]),
     ("engine", &["core", "parity", "metadata"]),
-    ("targets", &["core", "parity", "random", "engine", "workload"]),
+    ("targets", &["core", "parity", "random", "engine", "nbd", "workload"]),
     ("results", &[]),
     ("kernel-study", KERNEL_STUDY),
     ("study", &["core", "random", "toml-file", "models", "workload", "results"]),

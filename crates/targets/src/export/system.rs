@@ -45,7 +45,7 @@ pub(super) fn send(mut device: &File, header: &[u8], body: &[u8]) -> io::Result<
 }
 
 /// An event counter that does not wait.
-pub(super) fn event() -> io::Result<File> {
+pub(crate) fn event() -> io::Result<File> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?.into())
 }
 
@@ -91,7 +91,7 @@ pub(super) fn own_descriptors(mut keep: Vec<RawFd>) -> io::Result<()> {
 
 /// Keeps memory that the thread asks for from being made room for by writing to what it serves, where
 /// that is permitted; whether it was.
-pub(super) fn be_flusher() -> bool {
+pub(crate) fn be_flusher() -> bool {
     const PR_SET_IO_FLUSHER: libc::c_int = 57;
     // SAFETY: takes no memory.
     unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) == 0 }

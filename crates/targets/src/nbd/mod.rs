@@ -1,0 +1,287 @@
+//! Arrays served to NBD clients, over Unix sockets and TCP: one thread owns all engines and all connections.
+//!
+//! Requests are taken in as many at once as a client has sent, go to the engine together, and their
+//! answers leave
+//! together: one call receives and one sends, whatever the number. Data of reads are sent from the memory
+//! that the
+//! array read them into; long writes are received straight into the memory they are written from.
+//!
+//! What clients are promised: a flush covers all that was answered before it, on any connection to the
+//! array, as one
+//! engine has them all; a change with FUA is durable when it is answered, with parity and records. What
+//! is told of
+//! zeroes is proven.
+//!
+//! Fault model: clients send whatever they like, stall anywhere, or vanish; the process may be killed at
+//! any point.
+//! Why it is safe: the protocol's state machine ([`raidlab_nbd`]) hands on only what the export is able
+//! to do and what
+//! lies within it; memory, connections and requests are limited ([`NbdLimits`]); who stalls holds up
+//! others only
+//! until the limit that is for it. Tests: `tests/nbd.rs`, `tests/nbd/power.rs`.
+
+mod address;
+mod array;
+mod arrays;
+mod connection;
+mod memory;
+mod serve;
+mod status;
+mod system;
+mod tls;
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use raidlab_engine::{Engine, EngineError, EngineErrorKind};
+
+pub use address::{NbdAddress, NbdPlace, NbdSockets};
+pub use tls::{NbdCertificates, NbdTls};
+
+use crate::export::system::{be_flusher, event};
+use arrays::Arrays;
+
+const SERVE: &str = "serve NBD clients";
+
+/// What clients may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NbdLimits {
+    /// Connections; more are closed as they come.
+    pub connections: usize,
+    /// Bytes of data on their way, of all arrays; requests wait for room.
+    pub memory: u64,
+    /// A client must have chosen an export by then.
+    pub handshake: Duration,
+    /// A client that stands still for so long with memory that others wait for is dropped.
+    pub stall: Duration,
+    /// How long an array that ends waits for its clients to take their answers.
+    pub drain: Duration,
+}
+
+impl NbdLimits {
+    /// The least memory with which the longest requests are served.
+    pub const LEAST_MEMORY: u64 = 64 << 20;
+}
+
+impl Default for NbdLimits {
+    /// 1,024 connections, 128 MiB, 10 s, 30 s, 5 s.
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            memory: 2 * Self::LEAST_MEMORY,
+            handshake: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
+/// An array to be served.
+#[derive(Debug)]
+pub struct NbdArray {
+    /// Its engine.
+    pub engine: Engine,
+    /// The name that clients ask for.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// Nothing of it may be changed.
+    pub read_only: bool,
+}
+
+/// What was asked of an array by its clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NbdCounters {
+    /// Connections that have chosen it, since the beginning.
+    pub connections: u64,
+    /// Reads answered.
+    pub reads: u64,
+    /// Writes answered.
+    pub writes: u64,
+    /// Flushes answered.
+    pub flushes: u64,
+    /// Trims answered.
+    pub trims: u64,
+    /// Requests to write zeroes answered.
+    pub zeroes: u64,
+    /// All others.
+    pub others: u64,
+    /// Of all these: answered with an error.
+    pub errors: u64,
+    /// Bytes of reads.
+    pub bytes_read: u64,
+    /// Bytes of writes.
+    pub bytes_written: u64,
+}
+
+/// How serving an array goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NbdReport {
+    /// What its clients asked for.
+    pub counters: NbdCounters,
+    /// Connections to it now.
+    pub clients: u32,
+    /// Of the server: connections in all, with those that have not chosen yet.
+    pub connections: usize,
+    /// Of the server: memory for data, in bytes.
+    pub memory: u64,
+    /// Of the server: connections closed because there were too many.
+    pub refused: u64,
+    /// Of the server: clients dropped for they broke the protocol or took too long.
+    pub dropped: u64,
+}
+
+/// Something that is done with an engine.
+type OnEngine = Box<dyn FnOnce(&mut Engine) + Send>;
+
+/// What the owner asks of the thread, of which array.
+enum Command {
+    /// Do something with the engine.
+    Do(usize, OnEngine),
+    /// Tell how it goes.
+    Report(usize, Sender<NbdReport>),
+    /// Take nothing more for this array, answer what is there, do this, and let go of the engine.
+    End(usize, OnEngine),
+    /// End everything as it is.
+    Stop,
+}
+
+/// A server of some arrays. Dropped, it ends as it is: call [`end`](Self::end) for each array before.
+#[derive(Debug)]
+pub struct NbdServer {
+    commands: Sender<Command>,
+    bell: Arc<File>,
+    /// Why arrays are served no longer, if not by an end.
+    fault: Arc<Mutex<Option<String>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl NbdServer {
+    /// Serves what `make` gives, which is made on the serving thread and belongs to it. With `tls`
+    /// clients learn nothing
+    /// before they have begun it.
+    ///
+    /// # Errors
+    /// What `make` gives; [`EngineErrorKind::Io`] when the system refuses.
+    pub fn new(
+        sockets: NbdSockets,
+        tls: Option<NbdTls>,
+        limits: NbdLimits,
+        make: impl FnOnce() -> Result<Vec<NbdArray>, EngineError> + Send + 'static,
+    ) -> Result<Self, EngineError> {
+        let io = |error| EngineError::io(SERVE, "sockets".as_ref(), error);
+        // A descriptor for each, and those of members and of the process itself.
+        system::allow_descriptors(limits.connections as u64 + 512);
+        let bell = Arc::new(event().map_err(io)?);
+        let (commands, orders) = channel();
+        let (ready, started) = channel();
+        let rings = Arc::clone(&bell);
+        let fault = Arc::new(Mutex::new(None));
+        let faults = Arc::clone(&fault);
+        let run = move || {
+            let begun = make().and_then(|arrays| {
+                let arrays = Arrays::new(arrays, limits.memory);
+                serve::Server::new((sockets, tls), limits, arrays, rings, orders)
+            });
+            let mut server = match begun {
+                Ok(server) => server,
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                    return;
+                }
+            };
+            // Without the permission there is only less protection when memory is short.
+            be_flusher();
+            let _ = ready.send(Ok(()));
+            if let Err(error) = server.run() {
+                *faults.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+            }
+        };
+        let thread = std::thread::Builder::new().name("nbd".into()).spawn(run).map_err(io)?;
+        let server = Self { commands, bell, fault, thread: Some(thread) };
+        // Nothing is sent by a thread that panicked.
+        started.recv().unwrap_or_else(|_| Err(server.ended()))?;
+        Ok(server)
+    }
+
+    /// Does something with an engine, between requests, on the thread that serves.
+    ///
+    /// # Errors
+    /// When the array is served no longer.
+    pub fn with_engine<R: Send + 'static>(
+        &self,
+        array: usize,
+        work: impl FnOnce(&mut Engine) -> R + Send + 'static,
+    ) -> Result<R, EngineError> {
+        self.ask(|answer| {
+            let work = move |engine: &mut Engine| {
+                // Who asked may have stopped waiting.
+                let _ = answer.send(work(engine));
+            };
+            Command::Do(array, Box::new(work))
+        })
+    }
+
+    /// How serving an array goes.
+    ///
+    /// # Errors
+    /// When the array is served no longer.
+    pub fn report(&self, array: usize) -> Result<NbdReport, EngineError> {
+        self.ask(|answer| Command::Report(array, answer))
+    }
+
+    /// Ends one array: takes no more of its clients' requests, answers those that are there, closes
+    /// the connections, and
+    /// does something with the engine before it lets go of it. Others are served on.
+    ///
+    /// # Errors
+    /// When the array is served no longer.
+    pub fn end<R: Send + 'static>(
+        &self,
+        array: usize,
+        work: impl FnOnce(&mut Engine) -> R + Send + 'static,
+    ) -> Result<R, EngineError> {
+        self.ask(|answer| {
+            let work = move |engine: &mut Engine| {
+                let _ = answer.send(work(engine));
+            };
+            Command::End(array, Box::new(work))
+        })
+    }
+
+    fn ask<R>(&self, command: impl FnOnce(Sender<R>) -> Command) -> Result<R, EngineError> {
+        let (answer, told) = channel();
+        self.commands.send(command(answer)).map_err(|_| self.ended())?;
+        self.ring();
+        told.recv().map_err(|_| self.ended())
+    }
+
+    fn ended(&self) -> EngineError {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = fault.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+        let reason = format!("the array is served no longer{why}");
+        EngineError::new(EngineErrorKind::Internal, SERVE, reason)
+    }
+
+    fn ring(&self) {
+        // A counter that is full rings all the same.
+        let _ = (&*self.bell).write(&1u64.to_ne_bytes());
+    }
+}
+
+impl Drop for NbdServer {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::Stop);
+        self.ring();
+        if let Some(thread) = self.thread.take() {
+            // A fault was told to whoever asked for something.
+            let _ = thread.join();
+        }
+    }
+}

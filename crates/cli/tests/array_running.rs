@@ -1,9 +1,15 @@
 //! `raidlab array assemble` and the commands to what it runs: administration, reading without a change, an overlay, a
-//! served file.
+//! served file, NBD.
 
+#[path = "../../../tests/support/nbd.rs"]
+mod nbd;
 #[path = "../../../tests/support/root.rs"]
 mod root;
+#[path = "array_running/served.rs"]
+mod served;
 mod support;
+#[path = "../../../tests/support/nbd_writer.rs"]
+mod writer;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -96,7 +96,8 @@ fn parse_zones(text: &str) -> Result<ZoneOrder, String> {
 #[command(after_help = "Examples:\n  \
     raidlab array status disk1.img disk2.img disk3.img\n  \
     raidlab array status data --watch       of a running array, until it is stopped\n  \
-    raidlab array status data --test        for scripts\n\n\
+    raidlab array status data --test        for scripts\n  \
+    raidlab array status data --metrics > data.prom    for the textfile collector of Prometheus\n\n\
     Exit status: 0 it can be read, 1 it cannot, 2 bad input. With --test, as `mdadm --detail --test`: 0 all members \
     are in service, 1 some are not, 2 more are missing than the level survives, 4 it cannot be told.")]
 pub(crate) struct Status {
@@ -111,6 +112,9 @@ pub(crate) struct Status {
     /// The exit status tells how the array is
     #[arg(long)]
     pub(crate) test: bool,
+    /// Of a running array: print it as Prometheus reads it
+    #[arg(long, conflicts_with_all = ["json", "watch", "test"])]
+    pub(crate) metrics: bool,
 }
 
 /// Copies what an array holds to a file, with members missing too; no byte of a member changes

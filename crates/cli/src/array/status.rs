@@ -19,11 +19,14 @@ pub(super) fn run(options: &Status) -> Result<(), Failure> {
     if let [one] = &options.members.members[..]
         && let Some(array) = running(one)
     {
+        if options.metrics {
+            return client::metrics(array);
+        }
         return client::status(array, (options.json, options.watch, options.test));
     }
-    if options.watch || options.test {
+    if options.watch || options.test || options.metrics {
         let what = "for one array that runs, by its name or socket";
-        return Err(Failure::input(format!("--watch and --test are {what}")));
+        return Err(Failure::input(format!("--watch, --test and --metrics are {what}")));
     }
     let found = Found::new(&options.members)?;
     if options.json {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use raidlab_core::Size;
+use raidlab_targets::NbdAddress;
 
 use super::super::args::Members;
 
@@ -19,7 +21,8 @@ use super::super::args::Members;
     after_help = "Examples:\n  \
     raidlab array assemble disk1.img disk3.img disk4.img --fuse data.img     what it holds, as a file, for reading\n  \
     raidlab array assemble --write a.img b.img c.img                   resync, and administration by its name\n  \
-    raidlab array serve --overlay changes.img /dev/sd[bcd] --fuse data.img   all writes go to changes.img\n\n\
+    raidlab array serve --overlay changes.img /dev/sd[bcd] --fuse data.img   all writes go to changes.img\n  \
+    raidlab array serve --write a.img b.img c.img --nbd unix:/tmp/data.sock    for qemu, nbdcopy, fio: no root\n\n\
     Exit status: 0 stopped in order, 1 failed, 2 bad input, 3 refused for safety, 130 interrupted before it ran."
 )]
 pub(crate) struct Assemble {
@@ -37,6 +40,34 @@ pub(crate) struct Assemble {
     /// Serve what the array holds as this file, which must not exist (root)
     #[arg(long, value_name = "FILE")]
     pub(crate) fuse: Option<PathBuf>,
+    /// Serve what the array holds to NBD clients, as an export of its name: unix:PATH, tcp:HOST:PORT, or systemd for
+    /// the sockets that systemd hands over; may be given several times. Devices of several arrays may be given
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "fuse")]
+    pub(crate) nbd: Vec<NbdAddress>,
+    /// With --nbd: how many clients at most; more are closed as they come
+    #[arg(
+        long, value_name = "N", default_value_t = 1024, requires = "nbd",
+        value_parser = clap::value_parser!(u32).range(1..=65_536)
+    )]
+    pub(crate) nbd_connections: u32,
+    /// With --nbd: memory for data on their way, of all clients together
+    #[arg(long, value_name = "SIZE", default_value = "128MiB", requires = "nbd")]
+    pub(crate) nbd_memory: Size,
+    /// With --nbd: TCP also where other machines can reach it, although clients need no certificate
+    #[arg(long, requires = "nbd")]
+    pub(crate) nbd_exposed: bool,
+    /// With --nbd: clients must use TLS; the server's certificates, a PEM file
+    #[arg(long, value_name = "FILE", requires_all = ["nbd", "tls_key"])]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// With --tls-cert: its private key, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// With --tls-cert: clients must have a certificate signed by one of these, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
+    /// Not supported: keys shared with clients
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) tls_psk: Option<PathBuf>,
     /// With --write: the device takes the place of a member that fails; what is on it is lost
     #[arg(long, value_name = "DEVICE")]
     pub(crate) spare: Vec<PathBuf>,
@@ -61,10 +92,15 @@ pub(crate) struct Running {
 }
 
 /// Stops a running array: everything durable, marked clean
+///
+/// While NBD clients are connected that is refused.
 #[derive(Args, Debug)]
 pub(crate) struct Stop {
     #[command(flatten)]
     pub(crate) running: Running,
+    /// Also while NBD clients are connected: what they have asked for is answered, then they are disconnected
+    #[arg(long)]
+    pub(crate) disconnect: bool,
 }
 
 /// Takes a member of a running array out of service

@@ -27,7 +27,7 @@ fn once(running: &Running, command: &Value) -> Result<(), Failure> {
 }
 
 pub(in super::super) fn stop(options: &Stop) -> Result<(), Failure> {
-    once(&options.running, &json!({ "do": "stop" }))
+    once(&options.running, &json!({ "do": "stop", "disconnect": options.disconnect }))
 }
 
 pub(in super::super) fn fail(options: &Fail) -> Result<(), Failure> {
@@ -106,6 +106,12 @@ fn scrub(running: &Running, what: &str, no_wait: bool, quiet: bool) -> Result<()
         (_, 0, 0) | ("repair", _, 0) => Ok(()),
         _ => Err(Failure::failed("redundancy is not consistent everywhere")),
     }
+}
+
+/// How a running array is, for Prometheus.
+pub(in super::super) fn metrics(array: &str) -> Result<(), Failure> {
+    let answer = ask(array, &json!({ "do": "metrics" }))?;
+    output::print(answer["text"].as_str().unwrap_or_default())
 }
 
 /// How a running array is.
@@ -213,6 +219,12 @@ pub(super) fn text(status: &Value) -> String {
     }
     if let Some(file) = status["file"].as_str() {
         text.push_str(&format!("served as {file}\n"));
+    }
+    for uri in status["nbd"].as_array().map_or(&[][..], Vec::as_slice) {
+        text.push_str(&format!("served as {}\n", uri.as_str().unwrap_or("")));
+    }
+    if let Some(clients) = status["clients"].as_u64().filter(|clients| *clients > 0) {
+        text.push_str(&format!("{clients} NBD clients are connected\n"));
     }
     if let Some(differ) = status["scrubbed"]["mismatched_sectors"].as_u64() {
         text.push_str(&format!("the last check or repair found {differ} sectors that differ\n"));

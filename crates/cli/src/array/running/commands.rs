@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 
 use super::super::disk::{Disk, is_blank};
 use super::super::examine::uuid;
+use super::metrics;
 use super::owner::Owner;
+use super::socket::VERSION;
 use super::state::{Mode, Names, absolute};
 use super::{open_device, serve};
 use crate::failure::Failure;
@@ -29,7 +31,15 @@ pub(super) fn carry_out(
         let given = command[key].as_str();
         given.map(str::to_owned).ok_or_else(|| failed(format!("`{key}` is missing")))
     };
+    let version = &command["version"];
+    if !version.is_null() && *version != VERSION {
+        return Err(failed(format!("version {version} of a command: this raidlab has {VERSION}")));
+    }
     let what = text("do")?;
+    if what == "metrics" {
+        let status = serve::document(owner, names).map_err(|error| failed(error.what()))?;
+        return Ok(json!({ "text": metrics::text(&names.short(), &status, owner.report()) }));
+    }
     if what == "status" {
         return serve::document(owner, names).map_err(|error| failed(error.what()));
     }

@@ -4,6 +4,9 @@
 pub(crate) mod args;
 pub(super) mod client;
 mod commands;
+mod metrics;
+mod nbd;
+mod notify;
 mod owner;
 mod serve;
 mod socket;
@@ -11,9 +14,10 @@ mod state;
 
 use std::path::{Path, PathBuf};
 
-use raidlab_core::{Nanos, Settings};
+use raidlab_core::{Nanos, Settings, Size};
 use raidlab_engine::{Engine, FileMember, FileOptions, MdFound, MdOptions, Member};
 use raidlab_metadata::md::{Allowed, Inspected, Out};
+use raidlab_targets::NbdLimits;
 
 use super::args::Members;
 use super::open::Found;
@@ -28,24 +32,17 @@ use state::{Mode, Names};
 pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
     let stop = interrupt::flag()?;
     check(options)?;
+    if !options.nbd.is_empty() {
+        return nbd::run(options, stop);
+    }
     let asked = options.clone();
-    let make = move || {
-        let Started { mut engine, mut names } = start(&asked)?;
-        for path in &asked.spare {
-            commands::consent(path, asked.overwrite, &names.array)?;
-            engine.add_spare(device(path)?).map_err(Failure::failed)?;
-            names.spares.push(state::absolute(path));
-        }
-        Ok((engine, names))
-    };
+    let make = move || start_with_spares(&asked).map(|Started { engine, names }| (engine, names));
     let is_read = !options.write && options.overlay.is_none();
     let (mut owner, names) = Owner::new(make, options.fuse.as_deref(), is_read)?;
-    let path = match &options.socket {
-        Some(path) => path.clone(),
-        None => socket::default(&names.short())?,
-    };
-    let requests = match socket::listen(&path) {
-        Ok(requests) => requests,
+    let listening = socket::path(options, &names)
+        .and_then(|path| socket::listen(&path).map(|requests| (path, requests)));
+    let (path, requests) = match listening {
+        Ok(listening) => listening,
         Err(failure) => {
             let mode = names.mode;
             // The first error is the one to tell.
@@ -53,11 +50,23 @@ pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
             return Err(failure);
         }
     };
+    notify::ready();
     let served = serve::run(owner, names, &requests, options, stop);
     drop(requests);
     // Whoever comes now finds nobody.
     let _ = std::fs::remove_file(&path);
     served
+}
+
+/// Starts an array, and takes the devices that are to wait as its spares.
+fn start_with_spares(options: &Assemble) -> Result<Started, Failure> {
+    let mut started = start(options)?;
+    for path in &options.spare {
+        commands::consent(path, options.overwrite, &started.names.array)?;
+        started.engine.add_spare(device(path)?).map_err(Failure::failed)?;
+        started.names.spares.push(state::absolute(path));
+    }
+    Ok(started)
 }
 
 fn check(options: &Assemble) -> Result<(), Failure> {
@@ -72,6 +81,12 @@ fn check(options: &Assemble) -> Result<(), Failure> {
         && file.symlink_metadata().is_ok()
     {
         return Err(Failure::input(format!("--fuse: {} exists already", file.display())));
+    }
+    if options.nbd_memory.0 < NbdLimits::LEAST_MEMORY {
+        let least = Size(NbdLimits::LEAST_MEMORY);
+        return Err(Failure::input(format!(
+            "--nbd-memory: at least {least}, for the longest requests"
+        )));
     }
     Ok(())
 }

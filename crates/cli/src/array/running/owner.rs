@@ -1,13 +1,14 @@
-//! Who has the engine: this thread, or the one that serves the array as a file.
+//! Who has the engine: this thread, or the one that serves the array as a file or to NBD clients.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use raidlab_engine::{Engine, EngineError};
-use raidlab_targets::{ExportCache, FuseExport};
+use raidlab_targets::{ExportCache, FuseExport, NbdReport, NbdServer};
 
 use super::state::{Mode, Names, absolute};
 use crate::failure::Failure;
@@ -16,6 +17,21 @@ use crate::failure::Failure;
 pub(super) enum Owner {
     Here(Box<Engine>),
     Served(Box<Served>),
+    Nbd(NbdOwner),
+}
+
+/// An array of an NBD server.
+pub(super) struct NbdOwner {
+    /// Ends with the last array.
+    server: Arc<NbdServer>,
+    array: usize,
+    uris: Vec<String>,
+}
+
+impl NbdOwner {
+    pub(super) const fn new(server: Arc<NbdServer>, array: usize, uris: Vec<String>) -> Self {
+        Self { server, array, uris }
+    }
 }
 
 /// A file that is served: a link to where it is mounted.
@@ -79,8 +95,24 @@ impl Owner {
     /// The file that is served.
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
-            Self::Here(_) => None,
+            Self::Here(_) | Self::Nbd(_) => None,
             Self::Served(served) => Some(&served.link),
+        }
+    }
+
+    /// Where NBD clients find it.
+    pub(super) fn uris(&self) -> &[String] {
+        match self {
+            Self::Nbd(NbdOwner { uris, .. }) => uris,
+            Self::Here(_) | Self::Served(_) => &[],
+        }
+    }
+
+    /// What its NBD clients do, if it has an NBD server that answers.
+    pub(super) fn report(&self) -> Option<NbdReport> {
+        match self {
+            Self::Nbd(NbdOwner { server, array, .. }) => server.report(*array).ok(),
+            Self::Here(_) | Self::Served(_) => None,
         }
     }
 
@@ -92,6 +124,7 @@ impl Owner {
         match self {
             Self::Here(engine) => Ok(work(engine)),
             Self::Served(served) => served.export.with_engine(work),
+            Self::Nbd(NbdOwner { server, array, .. }) => server.with_engine(*array, work),
         }
     }
 
@@ -99,7 +132,7 @@ impl Owner {
     pub(super) fn work(&mut self, limit: Duration) -> Result<(), EngineError> {
         match self {
             Self::Here(engine) => engine.settle(limit),
-            Self::Served(_) => Ok(()),
+            Self::Served(_) | Self::Nbd(_) => Ok(()),
         }
     }
 
@@ -112,6 +145,7 @@ impl Owner {
         match self {
             Self::Here(engine) => stop(engine),
             Self::Served(served) => served.export.end(stop)?,
+            Self::Nbd(NbdOwner { server, array, .. }) => server.end(*array, stop)?,
         }
     }
 }

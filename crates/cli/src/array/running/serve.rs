@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::args::Assemble;
 use super::commands;
+use super::notify;
 use super::owner::Owner;
 use super::socket::Asked;
 use super::state::{Mode, Names, Scrubbed, kind};
@@ -40,10 +41,12 @@ pub(super) fn run(
         match requests.recv_timeout(patience) {
             Ok(Asked { command, answer, sent }) => {
                 if command["do"] == "stop" {
-                    let ended = owner.end(names.mode);
+                    let disconnect = command["disconnect"] == true;
+                    let ended = end(&mut owner, names.mode, disconnect);
                     let told = match &ended {
                         Ok(()) => json!({ "done": "stopped" }),
-                        Err(error) => json!({ "error": error.to_string() }),
+                        Err(Failure::Refused(what)) => json!({ "refused": what }),
+                        Err(failure) => json!({ "error": failure.what() }),
                     };
                     // Who asked may have gone.
                     let _ = answer.send(told);
@@ -64,7 +67,8 @@ pub(super) fn run(
             }
         }
         if stop.load(Ordering::Relaxed) {
-            owner.end(names.mode).map_err(Failure::failed)?;
+            // Whoever ends the process has made up their mind: clients get what is under way.
+            end(&mut owner, names.mode, true)?;
             note("stopped");
             return Ok(());
         }
@@ -72,11 +76,25 @@ pub(super) fn run(
     }
 }
 
+/// Ends serving and stops the array; not as long as somebody is connected, unless that is wanted.
+fn end(owner: &mut Owner, mode: Mode, disconnect: bool) -> Result<(), Failure> {
+    let clients = owner.report().map_or(0, |report| report.clients);
+    if clients > 0 && !disconnect {
+        let what = "NBD clients are connected: disconnect them there, or stop it with --disconnect";
+        return Err(Failure::Refused(format!("{clients} {what}")));
+    }
+    notify::stopping();
+    owner.end(mode).map_err(Failure::failed)
+}
+
 /// The array as it is.
 pub(super) fn document(owner: &mut Owner, names: &Names) -> Result<Value, Failure> {
     let (known, file) = (names.clone(), owner.file().map(ToOwned::to_owned));
     let work = move |engine: &mut Engine| known.document(engine, file.as_deref());
-    owner.with(work).map_err(Failure::failed)
+    let mut document = owner.with(work).map_err(Failure::failed)?;
+    document["nbd"] = json!(owner.uris());
+    document["clients"] = json!(owner.report().map(|report| report.clients));
+    Ok(document)
 }
 
 /// Takes note of what happened, and puts spares to use; whether something goes on.

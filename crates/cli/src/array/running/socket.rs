@@ -9,8 +9,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::{Value, json};
 
+use super::args::Assemble;
+use super::state::Names;
 use crate::failure::Failure;
 
+/// What commands and answers mean; a command that gives another is refused.
+pub(super) const VERSION: u64 = 1;
 /// Bytes of a command at most.
 const LONGEST: u64 = 64 << 10;
 
@@ -22,8 +26,13 @@ pub(super) struct Asked {
     pub(super) sent: Receiver<()>,
 }
 
+/// Where the commands of an array come in.
+pub(super) fn path(options: &Assemble, names: &Names) -> Result<PathBuf, Failure> {
+    options.socket.clone().map_or_else(|| default(&names.short()), Ok)
+}
+
 /// Where an array of this name has its socket.
-pub(super) fn default(name: &str) -> Result<PathBuf, Failure> {
+fn default(name: &str) -> Result<PathBuf, Failure> {
     let directory = directory()?;
     Ok(directory.join(format!("{name}.sock")))
 }
@@ -117,6 +126,8 @@ pub(super) fn ask(array: &str, command: &Value) -> Result<Value, Failure> {
         Failure::failed(format!("{}: {error}{hint}", path.display()))
     };
     let stream = UnixStream::connect(&path).map_err(failed)?;
+    let mut command = command.clone();
+    command["version"] = VERSION.into();
     writeln!(&stream, "{command}").map_err(failed)?;
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).map_err(failed)?;

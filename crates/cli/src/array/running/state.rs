@@ -88,6 +88,11 @@ impl Names {
         }
     }
 
+    /// What it is, for people.
+    pub(super) fn description(&self) -> String {
+        format!("{}: {}, {}", self.name, self.layout, self.mode.name())
+    }
+
     fn count(&self) -> usize {
         self.members.len() / 2
     }

@@ -1,0 +1,205 @@
+//! Arrays that are served to NBD clients: the sockets first, then the arrays that the devices given are of.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use raidlab_engine::{EngineError, EngineErrorKind};
+use raidlab_targets::{NbdArray, NbdCertificates, NbdLimits, NbdServer, NbdSockets, NbdTls};
+
+use super::super::disk::look;
+use super::args::Assemble;
+use super::owner::{NbdOwner, Owner};
+use super::socket::{self, Asked};
+use super::state::{Mode, Names};
+use super::{Started, notify, serve, start_with_spares};
+use crate::failure::Failure;
+
+/// An array that is served, and where its commands come in.
+struct One {
+    owner: Owner,
+    names: Names,
+    options: Assemble,
+    path: PathBuf,
+    requests: Receiver<Asked>,
+}
+
+/// Serves all arrays that devices were given of, until each is stopped.
+pub(super) fn run(options: &Assemble, stop: &AtomicBool) -> Result<(), Failure> {
+    // Whatever is wrong with an address is said before anything is done with an array.
+    let tls = tls(options)?;
+    // Certificates of clients are as good as passwords.
+    let exposed = options.nbd_exposed || options.tls_client_ca.is_some();
+    let sockets = NbdSockets::bind(&options.nbd, exposed).map_err(bound)?;
+    let arrays = arrays_of(options)?;
+    let is_tls = tls.is_some();
+    let places = sockets.places();
+    let limits = NbdLimits {
+        connections: options.nbd_connections as usize,
+        memory: options.nbd_memory.0,
+        ..NbdLimits::default()
+    };
+    let (server, names) = begin((sockets, tls), limits, arrays.clone())?;
+    let owners = names.iter().enumerate().map(|(array, names)| {
+        let uris = places.iter().map(|place| place.uri(&names.short(), is_tls)).collect();
+        Owner::Nbd(NbdOwner::new(Arc::clone(&server), array, uris))
+    });
+    let mut owners: Vec<Owner> = owners.collect();
+    drop(server);
+    let listening = arrays.iter().zip(&names).map(|(options, names)| {
+        let path = socket::path(options, names)?;
+        let requests = socket::listen(&path)?;
+        Ok((path, requests))
+    });
+    let listening: Result<Vec<_>, Failure> = listening.collect();
+    let listening = match listening {
+        Ok(listening) => listening,
+        Err(failure) => {
+            for (owner, names) in owners.iter_mut().zip(&names) {
+                // The first error is the one to tell.
+                let _ = owner.end(names.mode);
+            }
+            return Err(failure);
+        }
+    };
+    let parts = owners.into_iter().zip(names).zip(arrays).zip(listening);
+    let all = parts.map(|(((owner, names), options), (path, requests))| One {
+        owner,
+        names,
+        options,
+        path,
+        requests,
+    });
+    attend(all.collect(), stop)
+}
+
+/// Attends to each array on a thread of its own, until all have ended.
+fn attend(all: Vec<One>, stop: &AtomicBool) -> Result<(), Failure> {
+    notify::ready();
+    let ended: Vec<Result<(), Failure>> = thread::scope(|scope| {
+        let attended = all.into_iter().map(|one| {
+            scope.spawn(move || {
+                let One { owner, names, options, path, requests } = one;
+                let served = serve::run(owner, names, &requests, &options, stop);
+                drop(requests);
+                // Whoever comes now finds nobody.
+                let _ = std::fs::remove_file(&path);
+                served
+            })
+        });
+        let attended: Vec<_> = attended.collect();
+        let panicked = |_| Err(Failure::failed("a thread of an array panicked"));
+        attended.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    });
+    ended.into_iter().collect()
+}
+
+/// Starts the arrays on the thread that will serve them.
+fn begin(
+    (sockets, tls): (NbdSockets, Option<NbdTls>),
+    limits: NbdLimits,
+    arrays: Vec<Assemble>,
+) -> Result<(Arc<NbdServer>, Vec<Names>), Failure> {
+    let (told, names) = channel();
+    let make = move || {
+        let made = arrays.iter().map(start_with_spares).collect::<Result<Vec<_>, Failure>>();
+        match made.and_then(distinct) {
+            Ok(made) => {
+                // Somebody waits for it as long as the process lives.
+                let _ = told.send(Ok(made.iter().map(|one| one.names.clone()).collect()));
+                Ok(made.into_iter().map(export).collect())
+            }
+            Err(failure) => {
+                let _ = told.send(Err(failure));
+                Err(EngineError::cancelled("serve the arrays"))
+            }
+        }
+    };
+    let server = NbdServer::new(sockets, tls, limits, make);
+    let names: Result<Vec<Names>, Failure> =
+        names.try_recv().unwrap_or_else(|_| Err(Failure::failed("no array was made")));
+    let names = names?;
+    Ok((Arc::new(server.map_err(Failure::failed)?), names))
+}
+
+fn export(started: Started) -> NbdArray {
+    let Started { engine, names } = started;
+    NbdArray {
+        engine,
+        name: names.short(),
+        description: names.description(),
+        read_only: names.mode == Mode::Read,
+    }
+}
+
+/// Clients and commands know arrays by their names.
+fn distinct(made: Vec<Started>) -> Result<Vec<Started>, Failure> {
+    let mut names: Vec<String> = made.iter().map(|one| one.names.short()).collect();
+    names.sort();
+    match names.windows(2).find(|two| two[0] == two[1]) {
+        Some(two) => {
+            let what = "serve them by a command each";
+            Err(Failure::input(format!("two of the arrays have the name {}: {what}", two[0])))
+        }
+        None => Ok(made),
+    }
+}
+
+/// Certificates, if there are to be some.
+fn tls(options: &Assemble) -> Result<Option<NbdTls>, Failure> {
+    if options.tls_psk.is_some() {
+        let what = "keys shared with clients are not supported: use certificates (--tls-cert)";
+        return Err(Failure::input(format!("--tls-psk: {what}")));
+    }
+    let (Some(chain), Some(key)) = (&options.tls_cert, &options.tls_key) else { return Ok(None) };
+    let (chain, key, clients) = (chain.clone(), key.clone(), options.tls_client_ca.clone());
+    NbdTls::new(&NbdCertificates { chain, key, clients }).map(Some).map_err(bound)
+}
+
+fn bound(error: EngineError) -> Failure {
+    match error.kind() {
+        EngineErrorKind::Busy | EngineErrorKind::Refused => Failure::Refused(error.to_string()),
+        EngineErrorKind::InvalidRequest | EngineErrorKind::NotSupported => Failure::input(error),
+        _ => Failure::failed(error),
+    }
+}
+
+/// What is asked, for each array that devices were given of.
+fn arrays_of(options: &Assemble) -> Result<Vec<Assemble>, Failure> {
+    let mut arrays: BTreeMap<[u8; 16], Vec<PathBuf>> = BTreeMap::new();
+    let mut others = Vec::new();
+    for path in &options.members.members {
+        match look(path)?.superblock() {
+            Some(one) => arrays.entry(one.array).or_default().push(path.clone()),
+            None => others.push(path.clone()),
+        }
+    }
+    if arrays.len() <= 1 {
+        // What is not of the array is told when it is assembled.
+        return Ok(vec![options.clone()]);
+    }
+    if let Some(other) = others.first() {
+        let what = format!("carries no md superblock, so it is of none of the {}", arrays.len());
+        return Err(Failure::input(format!("{} {what} arrays", other.display())));
+    }
+    for (flag, is_given) in [
+        ("--socket", options.socket.is_some()),
+        ("--overlay", options.overlay.is_some()),
+        ("--spare", !options.spare.is_empty()),
+    ] {
+        if is_given {
+            let what = format!("belongs to one array, and these are devices of {}", arrays.len());
+            return Err(Failure::input(format!("{flag} {what}: a command for each")));
+        }
+    }
+    let of = |members: Vec<PathBuf>| {
+        let mut one = options.clone();
+        one.members.without.retain(|path| members.contains(path));
+        one.members.members = members;
+        one
+    };
+    Ok(arrays.into_values().map(of).collect())
+}

@@ -83,7 +83,7 @@ impl Class {
         }
     }
 
-    /// What Linux makes of a drive of this kind on its own bus. SAS and NVMe have FUA; libata leaves it off. Disks over
+    /// What Linux makes of a drive of this kind on its own bus. Disks over
     /// 2 TB write in 4 KiB. The latencies are those of `block/blk-wbt.c`, the pieces those of `nvme` and `ahci`.
     pub fn of(spec: &DriveSpec) -> Self {
         let turns = !matches!(spec.kind, DriveKind::Ssd(_));
@@ -93,7 +93,7 @@ impl Class {
             rotational: turns,
             physical_block: if large { 4096 } else { LOGICAL_BLOCK },
             write_cache: true,
-            fua: nvme || spec.name.starts_with("sas-"),
+            fua: spec.has_fua(),
             scheduler: if nvme { Scheduler::None } else { Scheduler::Deadline },
             throttling_micros: if turns { 75_000 } else { 2_000 },
             segments: if nvme { 127 } else { 168 },

@@ -25,6 +25,12 @@ pub fn adjustable() -> Vec<(&'static str, Quantity)> {
 }
 
 impl DriveSpec {
+    /// Whether a host has single writes made durable by FUA: NVMe and SAS drives; libata leaves it off, so behind SATA a
+    /// flush follows the write.
+    pub fn has_fua(&self) -> bool {
+        self.name.starts_with("ssd-nvme") || self.name.starts_with("sas-")
+    }
+
     /// The value of a figure in its base unit: sectors, nanoseconds, bytes per second, a number.
     /// `None` where the drive has no such figure.
     pub fn amount(&self, key: &str) -> Option<u64> {

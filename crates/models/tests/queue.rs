@@ -466,3 +466,49 @@ fn names_are_read_and_unknown_ones_refused() {
         "{error}"
     );
 }
+
+/// A drive takes 1,280 KiB at most: who reads 6 MiB at once has five requests there, which it serves in an order of its own.
+#[test]
+fn what_is_longer_than_the_drive_takes_comes_in_pieces() {
+    let mut harness = Harness::of(Scheduler::MqDeadline);
+    harness.submit(Read, 100, 12_288, 0);
+    harness.submit(Read, 50_000, 2_560, 0);
+    harness.until(ms(4));
+    assert_eq!(harness.ended, [], "four of five");
+    harness.run();
+    let pieces =
+        (0..5).map(|piece| (Read, 100 + piece * 2_560, if piece < 4 { 2_560 } else { 2_048 }));
+    let sent: Vec<_> = pieces.chain([(Read, 50_000, 2_560)]).collect();
+    assert_eq!(harness.sent, sent);
+    assert_eq!(harness.ended, [(0, IoOutcome::Ok), (1, IoOutcome::Ok)]);
+}
+
+fn merging(has_fua: bool) -> Harness {
+    Harness::new(&QueueSpec { merges_flushes: true, has_fua, ..Scheduler::MqDeadline.spec(4) })
+}
+
+/// `C1` of block/blk-flush.c: one flush at the drive, and one for all that wait for it.
+#[test]
+fn flushes_that_come_while_one_is_under_way_are_one() {
+    let mut harness = merging(true);
+    (0..5).for_each(|_| harness.submit(Flush, 0, 0, 0));
+    harness.run();
+    assert_eq!(harness.sent, [(Flush, 0, 0); 2]);
+    assert_eq!(harness.ended.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+}
+
+/// `C2`: a write with FUA to a drive without it is a write and a flush, with which those are one that come meanwhile.
+#[test]
+fn a_durable_write_to_a_drive_without_fua_is_followed_by_a_flush() {
+    for has_fua in [true, false] {
+        let mut harness = merging(has_fua);
+        let io = DriveIo { id: DriveIoId(9), op: Write, at: Sector(8), len: 8, fua: true };
+        harness.handle(QueueInput::Submit { io, process: 0 });
+        harness.submit(Write, 16, 8, 0);
+        harness.submit(Flush, 0, 0, 0);
+        harness.run();
+        let ended: Vec<u32> = harness.ended.iter().map(|(id, _)| *id).collect();
+        assert_eq!(harness.sent, [(Write, 8, 8), (Write, 16, 8), (Flush, 0, 0)], "not merged");
+        assert_eq!(ended, if has_fua { [9, 0, 1] } else { [0, 1, 9] });
+    }
+}

@@ -37,5 +37,5 @@
 mod modelled;
 mod trace;
 
-pub use modelled::{Modelled, Pacer, host, run_raw_plan};
+pub use modelled::{Modelled, Pacer, Starts, host, run_raw_plan};
 pub use trace::Trace;

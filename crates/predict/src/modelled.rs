@@ -14,12 +14,15 @@ pub use raw::run_raw_plan;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use raidlab_core::policy::MemberTraits;
 use raidlab_core::{
     Config, Consistency, Level, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
     Volume,
 };
 use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
-use raidlab_models::{Drive, DriveSpec, LinkKind, PathSpec, QueueSpec, Scheduler, load_beside};
+use raidlab_models::{
+    Drive, DriveKind, DriveSpec, LinkKind, PathSpec, QueueSpec, Scheduler, load_beside,
+};
 use raidlab_random::mix;
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{
@@ -27,7 +30,7 @@ use raidlab_study::{
     StudyErrorKind, cell_title,
 };
 use raidlab_workload::raw::RawPlan;
-use raidlab_workload::{RunRecord, Setting, Workload};
+use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 
 use crate::trace::Trace;
 
@@ -50,6 +53,9 @@ fn places_of(stripes: u64, config: &Config) -> u32 {
     (stripes * MD_STRIPE_SECTORS / rows).max(1) as u32
 }
 
+/// How the processes of a plan begin, by the seed of a run.
+pub type Starts = fn(Plan, u64) -> Plan;
+
 /// Bytes that a command with an address of 28 bits moves at most.
 const SHORT_COMMAND: u64 = 256 * SECTOR_BYTES;
 
@@ -66,6 +72,8 @@ pub struct Modelled<'a> {
     stop: Option<&'static AtomicBool>,
     /// Requests to drives are written there.
     trace: Option<&'a Trace>,
+    /// See [`starting`](Self::starting).
+    starts: Option<Starts>,
 }
 
 impl<'a> Modelled<'a> {
@@ -115,7 +123,7 @@ impl<'a> Modelled<'a> {
         let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
         let of_layout = |layout: &NamedLayout| host_costs(layout.host.as_ref()).unwrap_or(costs);
         let of_layouts = study.layouts.iter().map(of_layout).collect();
-        Ok(Self { study, drives, costs, of_layouts, stop: None, trace: None })
+        Ok(Self { study, drives, costs, of_layouts, stop: None, trace: None, starts: None })
     }
 
     /// Every layout is possible and every workload fits.
@@ -210,6 +218,12 @@ impl<'a> Modelled<'a> {
         Self { trace: Some(trace), ..self }
     }
 
+    /// Lets processes begin as `starts` says, by the seed of the run; else all begin at the same moment.
+    #[must_use]
+    pub fn starting(self, starts: Starts) -> Self {
+        Self { starts: Some(starts), ..self }
+    }
+
     /// The study.
     pub fn study(&self) -> &'a Study {
         self.study
@@ -245,7 +259,7 @@ impl<'a> Modelled<'a> {
             members: (0..usize::from(named.layout.drives())).map(member).collect(),
             layout: named.layout.clone(),
             read_policy: named.read_policy,
-            traits: Vec::new(),
+            traits: self.traits(layout),
             limits: Limits::default(),
             settings: named.settings,
         };
@@ -275,6 +289,20 @@ impl<'a> Modelled<'a> {
             member.sectors = member.sectors.min(room);
         }
         Ok(config)
+    }
+
+    /// What md of today knows of the members: flash does not turn (`bdev_nonrot`, drivers/md/raid1.c and raid10.c). Older
+    /// kernels of the presets do not ask.
+    fn traits(&self, layout: usize) -> Vec<MemberTraits> {
+        if !self.host_spec(layout).kernel.is_of_today() {
+            return Vec::new();
+        }
+        let named = &self.study.layouts[layout];
+        let of = |member: usize| MemberTraits {
+            rotational: !matches!(self.drives[named.group(member)].kind, DriveKind::Ssd(_)),
+            ..MemberTraits::default()
+        };
+        (0..usize::from(named.layout.drives())).map(of).collect()
     }
 
     /// The array of a layout with its drives, at time zero, healthy.
@@ -314,7 +342,8 @@ impl<'a> Modelled<'a> {
                 world = world.with_controller(&controller)?;
             } else if let Some(scheduler) = scheduler {
                 let depth = self.drives[group].kind.queue_depth();
-                world = world.with_queues(&self.queue(layout, scheduler, depth));
+                let queue = self.queue(layout, scheduler, depth);
+                world = world.with_queues(&queue);
             }
             if self.is_md(layout) {
                 world.gather_stripes(md_stripes(&self.study.layouts[layout]));
@@ -361,7 +390,9 @@ impl<'a> Modelled<'a> {
             return spec;
         }
         let longest = Sectors(self.host_spec(layout).longest_command / SECTOR_BYTES);
-        QueueSpec { longest: spec.longest.min(longest), ..spec }
+        let merges_flushes = self.host_spec(layout).kernel.is_of_today();
+        let has_fua = self.drives[self.study.layouts[layout].drives].has_fua();
+        QueueSpec { longest: spec.longest.min(longest), merges_flushes, has_fua, ..spec }
     }
 
     /// Whether the members of a layout are driven by commands of 28-bit addresses, which move 256
@@ -479,7 +510,7 @@ impl Modelled<'_> {
             (Some(_), None) => self.record_on_host_of(key.layout, ahead, world, workload, setting),
             (None, _) => {
                 let costs = self.host_spec(key.layout).costs;
-                record_raw(world, costs, workload, setting, pacer)
+                record_raw(world, costs, (workload, self.starts), setting, pacer)
             }
         };
         let mut record = record.map_err(failed)?;
@@ -516,7 +547,7 @@ impl Modelled<'_> {
         setting: Setting,
     ) -> Result<RunRecord, String> {
         let host = self.study.host.as_ref().map_or_else(HostSpec::default, |host| host.spec);
-        record_raw(world, host.costs, workload, setting, None)
+        record_raw(world, host.costs, (workload, self.starts), setting, None)
     }
 
     /// Runs a workload on a filesystem of the study's modelled host on the array.
@@ -530,7 +561,7 @@ impl Modelled<'_> {
         setting: Setting,
     ) -> Result<RunRecord, String> {
         let host = self.study.host.as_ref().map_or_else(HostSpec::default, |host| host.spec);
-        record_on(world, &host, workload, setting)
+        record_on(world, &host, (workload, self.starts), setting)
     }
 
     /// The same on the host of a layout, whose world it is; `read_ahead` in bytes takes the place of the
@@ -548,7 +579,7 @@ impl Modelled<'_> {
     ) -> Result<RunRecord, String> {
         let mut host = self.host_spec(layout);
         host.read_ahead = read_ahead.or(host.read_ahead);
-        record_on(world, &host, workload, setting)
+        record_on(world, &host, (workload, self.starts), setting)
     }
 
     /// A rebuild while nothing else goes on.
@@ -585,13 +616,18 @@ fn host_costs(host: Option<&Host>) -> Option<HostCosts> {
 fn record_raw(
     world: &mut World,
     costs: CallCosts,
-    workload: &dyn Workload,
+    (workload, starts): (&dyn Workload, Option<Starts>),
     setting: Setting,
     pacer: Option<Pacer>,
 ) -> Result<RunRecord, String> {
     let space = world.array().capacity().bytes();
     let setting = Setting { space: Some(space), checked: false, ..setting };
-    let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
+    let plan = workload.plan(&setting);
+    let plan = match (plan, starts) {
+        (Ok(plan), Some(starts)) => Ok(starts(plan, setting.seed)),
+        (plan, _) => plan,
+    };
+    let plan = plan.and_then(|plan| RawPlan::new(plan, space));
     let before = world.member_totals();
     let plan = plan.map_err(|error| error.to_string())?;
     let mut record = raw::run_paced(world, costs, plan, pacer)?;
@@ -607,11 +643,15 @@ fn record_raw(
 fn record_on(
     world: &mut World,
     host: &HostSpec,
-    workload: &dyn Workload,
+    (workload, starts): (&dyn Workload, Option<Starts>),
     setting: Setting,
 ) -> Result<RunRecord, String> {
     let setting = Setting { host_memory: Some(host.memory), checked: false, ..setting };
     let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
+    let plan = match starts {
+        Some(starts) => starts(plan, setting.seed),
+        None => plan,
+    };
     host::run_plan(world, host, plan).map_err(|error| error.reason)
 }
 

@@ -19,7 +19,13 @@
 //!
 //! **Limits.** A kernel has so many requests per direction (`requests`); who comes beyond waits in order
 //! until one ends. A merged request is at most `longest`: 512 KiB to 3.x, 1,280 KiB since 4.3; less
-//! where the host's kernel or its driver makes no longer ones.
+//! where the host's kernel or its driver makes no longer ones. What is longer comes in as several (`bio_split_rw`,
+//! block/blk-merge.c).
+//!
+//! **Flushes** where they are [merged](QueueSpec::merges_flushes), as since 2.6.39 (`blk_kick_flush`, block/blk-flush.c
+//! of 6.12): one is at the drive at a time, and all that come meanwhile are one then. For a drive without FUA a write
+//! with it is one without and a flush behind it; until the write has ended no flush begins, so that those that come
+//! meanwhile are one with it.
 //!
 //! **Left out**: priorities, cgroups, plugging, the requeue at a full drive, barriers of 2.6.
 
@@ -87,7 +93,14 @@ impl Scheduler {
             _ => 128,
         };
         let longest = if old { Sectors(1_024) } else { Sectors(2_560) };
-        QueueSpec { scheduler: self, depth, requests, longest }
+        QueueSpec {
+            scheduler: self,
+            depth,
+            requests,
+            longest,
+            merges_flushes: false,
+            has_fua: true,
+        }
     }
 }
 
@@ -118,8 +131,12 @@ pub struct QueueSpec {
     pub depth: u32,
     /// Requests that exist at once, for reads and for writes each; more wait in order.
     pub requests: u32,
-    /// The longest request that merging makes.
+    /// The longest request: merging makes none that is longer, and longer ones are split.
     pub longest: Sectors,
+    /// Whether flushes that wait together are one. Default no: each goes to the drive.
+    pub merges_flushes: bool,
+    /// Whether the drive is told of FUA. Default yes; where flushes are merged, else a flush follows the write.
+    pub has_fua: bool,
 }
 
 /// An input to a queue.
@@ -185,6 +202,24 @@ struct Part {
     next: Option<u32>,
 }
 
+/// Flushes that are merged.
+#[derive(Clone, Debug, Default)]
+struct Flushes {
+    /// Whom the flush at the drive is for, and whom the next one.
+    running: Vec<DriveIoId>,
+    pending: Vec<DriveIoId>,
+    /// Writes under way that a flush is to follow.
+    writes: u32,
+}
+
+/// A request of the host that was longer than the drive takes: pieces that have not ended, and how the others went.
+#[derive(Clone, Copy, Debug)]
+struct Split {
+    id: DriveIoId,
+    left: u32,
+    outcome: IoOutcome,
+}
+
 /// A request queue with its scheduler. See the module for what is modelled.
 #[derive(Clone, Debug)]
 pub struct Queue {
@@ -199,6 +234,8 @@ pub struct Queue {
     held: [VecDeque<(DriveIo, u32)>; 2],
     /// Flushes go first, past the scheduler.
     flushes: VecDeque<u32>,
+    merged: Flushes,
+    split: Vec<Split>,
     in_flight: u32,
     outputs: VecDeque<QueueOutput>,
     wake: Option<Time>,
@@ -224,6 +261,8 @@ impl Queue {
             exist: [0; 2],
             held: [VecDeque::new(), VecDeque::new()],
             flushes: VecDeque::new(),
+            merged: Flushes::default(),
+            split: Vec::new(),
             in_flight: 0,
             outputs: VecDeque::with_capacity(64),
             wake: None,
@@ -261,11 +300,57 @@ impl Queue {
 
     fn submit(&mut self, now: Time, io: DriveIo, process: u32) {
         if io.op == DriveOp::Flush {
-            let part = self.part(io);
-            let slot = self.requests.insert(Request::new(io, process, now, part));
-            self.flushes.push_back(slot);
+            if self.spec.merges_flushes {
+                self.merged.pending.push(io.id);
+                self.flush_if_due(now);
+            } else {
+                self.add_flush(now, io);
+            }
             return;
         }
+        if u64::from(io.len) > self.spec.longest.0 {
+            self.submit_in_pieces(now, io, process);
+        } else {
+            self.submit_one(now, io, process);
+        }
+    }
+
+    #[cold]
+    fn submit_in_pieces(&mut self, now: Time, io: DriveIo, process: u32) {
+        let longest = self.spec.longest.0 as u32;
+        let left = io.len.div_ceil(longest);
+        self.split.push(Split { id: io.id, left, outcome: IoOutcome::Ok });
+        for done in (0..io.len).step_by(longest as usize) {
+            let at = Sector(io.at.0 + u64::from(done));
+            let piece = DriveIo { at, len: longest.min(io.len - done), ..io };
+            self.submit_one(now, piece, process);
+        }
+    }
+
+    fn add_flush(&mut self, now: Time, io: DriveIo) {
+        let part = self.part(io);
+        let slot = self.requests.insert(Request::new(io, u32::MAX, now, part));
+        self.flushes.push_back(slot);
+    }
+
+    /// Sends one flush for all that wait for one, unless one is under way or a write that one is to follow.
+    fn flush_if_due(&mut self, now: Time) {
+        let merged = &mut self.merged;
+        if merged.pending.is_empty() || !merged.running.is_empty() || merged.writes > 0 {
+            return;
+        }
+        std::mem::swap(&mut merged.pending, &mut merged.running);
+        let (id, op, at) = (merged.running[0], DriveOp::Flush, Sector(0));
+        self.add_flush(now, DriveIo { id, op, at, len: 0, fua: false });
+    }
+
+    /// Whether a flush is to follow a write.
+    fn is_flushed(&self, op: DriveOp, fua: bool) -> bool {
+        fua && op == DriveOp::Write && self.spec.merges_flushes && !self.spec.has_fua
+    }
+
+    fn submit_one(&mut self, now: Time, io: DriveIo, process: u32) {
+        self.merged.writes += u32::from(self.is_flushed(io.op, io.fua));
         let direction = lists::direction(io.op);
         if !self.held[direction].is_empty() {
             self.held[direction].push_back((io, process));
@@ -309,7 +394,7 @@ impl Queue {
     fn mergeable(&self, io: DriveIo, process: u32) -> (Option<u32>, Option<u32>) {
         let (start, end) = (io.at.0, io.at.0.saturating_add(io.len.into()));
         let longest = self.spec.longest.0;
-        if u64::from(io.len) >= longest {
+        if u64::from(io.len) >= longest || self.is_flushed(io.op, io.fua) {
             return (None, None);
         }
         let fits = |request: &Request| {
@@ -408,7 +493,7 @@ impl Queue {
             op: request.op,
             at: Sector(request.at),
             len: request.len as u32,
-            fua: request.fua,
+            fua: request.fua && !self.is_flushed(request.op, request.fua),
         };
         self.outputs.push_back(QueueOutput::Dispatch(io));
     }
@@ -416,17 +501,27 @@ impl Queue {
     fn ended(&mut self, now: Time, id: DriveIoId, outcome: IoOutcome) {
         let request = *self.requests.get(id.0);
         self.in_flight = self.in_flight.saturating_sub(1);
+        let is_flushed = self.is_flushed(request.op, request.fua);
         let mut next = Some(request.first);
         while let Some(slot) = next {
             let part = self.parts[slot as usize];
             let outcome = part_outcome(&part.io, outcome);
-            self.outputs.push_back(QueueOutput::Complete { id: part.io.id, outcome });
+            if is_flushed && outcome == IoOutcome::Ok {
+                self.merged.pending.push(part.io.id);
+            } else if request.op != DriveOp::Flush || !self.spec.merges_flushes {
+                self.complete(part.io.id, outcome);
+            }
             self.free_parts.push(slot);
             next = part.next;
         }
         self.requests.remove(id.0);
         if request.op == DriveOp::Flush {
+            self.flush_ended(now, outcome);
             return;
+        }
+        if is_flushed {
+            self.merged.writes -= 1;
+            self.flush_if_due(now);
         }
         match &mut self.order {
             Order::Fifo(_) | Order::Deadline(_) => {}
@@ -442,6 +537,42 @@ impl Queue {
                 self.add(now, io, process);
             }
         }
+    }
+}
+
+impl Queue {
+    /// A request of the host has ended, or a piece of one.
+    fn complete(&mut self, id: DriveIoId, outcome: IoOutcome) {
+        let mut outcome = outcome;
+        if let Some(at) = self.split.iter().position(|split| split.id == id) {
+            let split = &mut self.split[at];
+            split.left -= 1;
+            split.outcome = worse(split.outcome, outcome);
+            if split.left > 0 {
+                return;
+            }
+            outcome = self.split.swap_remove(at).outcome;
+        }
+        self.outputs.push_back(QueueOutput::Complete { id, outcome });
+    }
+
+    /// The flush at the drive has ended: for all whom it was for.
+    fn flush_ended(&mut self, now: Time, outcome: IoOutcome) {
+        for id in std::mem::take(&mut self.merged.running) {
+            self.complete(id, outcome);
+        }
+        self.flush_if_due(now);
+    }
+}
+
+/// How a request went of which two pieces went so: what failed, of bad sectors the first.
+fn worse(one: IoOutcome, other: IoOutcome) -> IoOutcome {
+    match (one, other) {
+        (IoOutcome::Ok, other) => other,
+        (IoOutcome::MediaError { first_bad: a }, IoOutcome::MediaError { first_bad: b }) => {
+            IoOutcome::MediaError { first_bad: a.min(b) }
+        }
+        (one, _) => one,
     }
 }
 

@@ -58,18 +58,19 @@ impl Pointers {
 /// Blocks of a file that ext4 packs with those of others (`MB_DEFAULT_STREAM_THRESHOLD`, fs/ext4/mballoc.h).
 const MOST_IN_GROUP_LOCALITY: u64 = 16;
 
-/// The end of the window of a file that ext4 looks for a place for at once: data up to `end`, in a file of so many
-/// blocks. Windows are as long as the file up to 1 MiB, then 2, 4 and `most` (8 MiB) long
-/// (`ext4_mb_normalize_request`, fs/ext4/mballoc.c of 6.12).
-fn window_end(end: u64, size: u64, most: u64) -> u64 {
-    let size = size.max(end);
+/// Blocks that small files of any directory take one behind the other (`MB_DEFAULT_GROUP_PREALLOC`, the same).
+const GROUP_LOCALITY: u64 = 512;
+
+/// Blocks of the windows for which ext4 looks for a place at once, in a file of so many blocks: as long as the file up to
+/// 1 MiB, then 2, 4 and `most` (8 MiB) long (`ext4_mb_normalize_request`, fs/ext4/mballoc.c of 6.12).
+fn window(size: u64, most: u64) -> u64 {
     let window = match (size * BLOCK) >> 20 {
         0 => size.next_power_of_two().max(4),
         1..4 => 512,
         4..8 => 1_024,
         _ => 2_048,
     };
-    end.next_multiple_of(window.min(most))
+    window.min(most)
 }
 
 impl Host {
@@ -131,40 +132,55 @@ impl Host {
         page: Option<u64>,
         wanted: u64,
     ) -> Option<(u64, u64)> {
-        let filesystem = &self.spec.filesystem;
-        let (most, is_buddy) = (filesystem.reservation, filesystem.delayed_allocation);
-        let file = self.files.get_mut(&number)?;
-        let data_end = file.data_end();
-        let is_appended = page.is_none_or(|page| page == data_end.unwrap_or(0));
-        if (is_appended || !is_buddy)
-            && let Some((block, len)) = file.kept.take()
+        if self.spec.filesystem.delayed_allocation
+            && let Some(page) = page
         {
+            return self.take_as_buddies(number, page, wanted);
+        }
+        let most = self.spec.filesystem.reservation;
+        let file = self.files.get_mut(&number)?;
+        if let Some((block, len)) = file.kept.take() {
             let taken = len.min(wanted);
             file.kept = (len > taken).then_some((block + taken, len - taken));
             return Some((block, taken));
         }
-        let keeps = file.opened > 0 && file.entries.is_none() && (is_appended || !is_buddy);
-        let more = match page {
-            Some(page) if is_buddy => {
-                let end =
-                    window_end(page + wanted, file.size.div_ceil(BLOCK), filesystem.allocation);
-                if keeps { end - page - wanted } else { 0 }
-            }
-            _ if keeps && most > 0 => file.keeps.max(FIRST_KEPT).min(most),
-            _ => 0,
-        };
+        let keeps = file.opened > 0 && file.entries.is_none() && most > 0;
+        let more = if keeps { file.keeps.max(FIRST_KEPT).min(most) } else { 0 };
         file.keeps = (2 * more).min(most);
-        let (goal, is_new) = (file.goal, data_end.is_none());
-        let whole = wanted + more;
-        let is_large = whole > MOST_IN_GROUP_LOCALITY && page.is_some();
-        let found = match is_buddy && is_large && (is_new || !self.space.is_free(goal)) {
-            true => {
-                let alignment = whole.next_power_of_two().min(filesystem.allocation);
-                self.space.allocate_aligned(goal, whole, alignment)
-            }
-            false => self.space.allocate(goal, whole),
-        };
-        let (block, len) = found?;
+        let (block, len) = self.space.allocate(file.goal, wanted + more)?;
+        let taken = len.min(wanted);
+        if len > taken {
+            file.kept = Some((block + taken, len - taken));
+        }
+        Some((block, taken))
+    }
+
+    /// The same as ext4 does it (`ext4_mb_new_blocks`, fs/ext4/mballoc.c of 6.12): small files lie one behind the other,
+    /// whatever their directories; others are extended, where that can be, and else go on behind what was last given
+    /// to any of them; and around data in a hole there is room for what comes beside them.
+    fn take_as_buddies(&mut self, number: u64, page: u64, wanted: u64) -> Option<(u64, u64)> {
+        let most = self.spec.filesystem.allocation;
+        let file = self.files.get_mut(&number)?;
+        let size = file.size.div_ceil(BLOCK).max(page + wanted);
+        let window_of_page = file.windows.range(..=page).next_back();
+        let has_window = window_of_page.is_some_and(|(first, (_, len))| page < first + len);
+        if has_window || page != file.data_end().unwrap_or(0) {
+            return self.take_in_hole(number, page, (wanted, window(size, most)));
+        }
+        if let Some((block, len)) = file.kept.take() {
+            let taken = len.min(wanted);
+            file.kept = (len > taken).then_some((block + taken, len - taken));
+            return Some((block, taken));
+        }
+        if size <= MOST_IN_GROUP_LOCALITY {
+            let goal = file.goal;
+            return self.space.take_small(goal, wanted, GROUP_LOCALITY);
+        }
+        let keeps = file.opened > 0 && file.entries.is_none();
+        let end = (page + wanted).next_multiple_of(window(size, most));
+        let whole = if keeps { end - page } else { wanted };
+        let goal = file.data_end().is_some().then_some(file.goal);
+        let (block, len) = self.space.allocate_large(goal, whole, most)?;
         let file = self.files.get_mut(&number)?;
         let taken = len.min(wanted);
         if len > taken {
@@ -173,22 +189,58 @@ impl Host {
         Some((block, taken))
     }
 
+    /// Takes blocks for pages in a hole of a file: of the window around them, of so many pages.
+    fn take_in_hole(
+        &mut self,
+        number: u64,
+        page: u64,
+        (wanted, window): (u64, u64),
+    ) -> Option<(u64, u64)> {
+        let file = self.files.get_mut(&number)?;
+        let around = file.around(page);
+        let found = file.windows.range(..=page).next_back();
+        let (first, block, len) = match found {
+            Some((first, (block, len))) if page < first + len => (*first, *block, *len),
+            _ => {
+                let start = page / window * window;
+                let end = (start + window).max((page + wanted).next_multiple_of(window));
+                let (start, end) = (start.max(around.start), end.min(around.end));
+                let (block, len) = self.space.allocate_large(None, end - start, window)?;
+                if page - start >= len {
+                    // Not so much lies in one piece.
+                    self.space.free(block, len);
+                    return self.space.allocate(block, wanted);
+                }
+                (start, block, len)
+            }
+        };
+        let file = self.files.get_mut(&number)?;
+        file.windows.remove(&first);
+        let before = page - first;
+        let taken = wanted.min(len - before);
+        let pieces =
+            [(first, block, before), (page + taken, block + before + taken, len - before - taken)];
+        let pieces = pieces.into_iter().filter(|(_, _, len)| *len > 0);
+        file.windows.extend(pieces.map(|(page, block, len)| (page, (block, len))));
+        Some((block + before, taken))
+    }
+
     /// A file keeps nothing for itself any more.
     pub(super) fn give_back_kept(&mut self, number: u64) {
-        let kept = self.files.get_mut(&number).and_then(|file| file.kept.take());
-        if let Some((block, len)) = kept {
+        let Some(file) = self.files.get_mut(&number) else { return };
+        for (block, len) in file.take_kept() {
             self.space.free(block, len);
         }
     }
 
     /// All that files keep for themselves, when there is no other room; false when that is nothing.
     pub(super) fn give_back_all_kept(&mut self) -> bool {
-        let has_any = |(number, file): (u64, &File)| file.kept.is_some().then_some(number);
+        let has_any = |(number, file): (u64, &File)| (file.keeps_blocks() > 0).then_some(number);
         let numbers: Vec<u64> = self.files.iter().filter_map(has_any).collect();
         for number in &numbers {
             self.give_back_kept(*number);
         }
-        !numbers.is_empty()
+        self.space.give_back_small() || !numbers.is_empty()
     }
 
     /// The indirect block that must be read before a page can be found; asks for it.
@@ -216,7 +268,7 @@ impl Host {
 
     /// Takes the places of a file from a page on, its indirect blocks' too; the bitmaps that change.
     pub(super) fn cut(&mut self, file: &mut File, page: u64) -> Vec<u64> {
-        if let Some((block, len)) = file.kept.take() {
+        for (block, len) in file.take_kept() {
             self.space.free(block, len);
         }
         let pointers: Vec<(u64, u64)> = file.pointers.split_off(&page).into_values().collect();

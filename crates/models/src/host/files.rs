@@ -52,6 +52,10 @@ pub(super) struct File {
     pub(super) dirtied: Option<Time>,
     /// The second in which it was read last, from 1.
     pub(super) accessed: u64,
+    /// The tick of the kernel's clock in which it was last written to, from 1.
+    pub(super) modified: u64,
+    /// Pages that got places together and are not all handed to the array: not written before.
+    pub(super) fresh: Range<u64>,
     /// Where the next block is looked for.
     pub(super) goal: u64,
     /// Where write-back goes on.
@@ -59,6 +63,8 @@ pub(super) struct File {
     /// Blocks behind its end that it keeps for itself, and how many it will keep next.
     pub(super) kept: Option<(u64, u64)>,
     pub(super) keeps: u64,
+    /// Blocks around data in its holes that it keeps for what comes there: by the first page of each, block and length.
+    pub(super) windows: BTreeMap<u64, (u64, u64)>,
     /// Indirect blocks, with those above them: by the first page of each, block and length.
     pub(super) pointers: BTreeMap<u64, (u64, u64)>,
     /// Writes under way, by number: rising.
@@ -77,6 +83,7 @@ impl File {
             goal,
             kept: None,
             keeps: 0,
+            windows: BTreeMap::new(),
             pointers: BTreeMap::new(),
             entries: is_directory.then_some(0),
             opened: 0,
@@ -88,6 +95,8 @@ impl File {
             changed_in: 0,
             grown_in: 0,
             accessed: 0,
+            modified: 0,
+            fresh: 0..0,
         }
     }
 
@@ -166,6 +175,26 @@ impl File {
             page = hole.end;
             Some(hole)
         })
+    }
+
+    /// Blocks that it keeps for itself.
+    pub(super) fn keeps_blocks(&self) -> u64 {
+        let windows: u64 = self.windows.values().map(|(_, len)| len).sum();
+        windows + self.kept.map_or(0, |(_, len)| len)
+    }
+
+    /// Takes them away: blocks and lengths.
+    pub(super) fn take_kept(&mut self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        self.kept.take().into_iter().chain(std::mem::take(&mut self.windows).into_values())
+    }
+
+    /// The pages around a hole's that have no place, and no window around others.
+    pub(super) fn around(&self, page: u64) -> Range<u64> {
+        let before = self.extents[..self.behind(page)].last().map_or(0, |one| one.page + one.len);
+        let window = self.windows.range(..=page).next_back();
+        let before = window.map_or(before, |(first, (_, len))| before.max(first + len));
+        let next = self.windows.range(page..).next().map_or(u64::MAX, |(first, _)| *first);
+        before..page + self.hole(page, next - page)
     }
 
     /// Pages get a place.

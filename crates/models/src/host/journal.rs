@@ -95,14 +95,16 @@ impl Journal {
         }
     }
 
-    /// The number of the running transaction.
-    pub(super) fn running(&self) -> u64 {
-        self.number
-    }
-
     /// The last transaction with anything in it.
     pub(super) fn last(&self) -> u64 {
         if self.blocks.is_empty() { self.number - 1 } else { self.number }
+    }
+
+    /// Whether the commit of a transaction flushes after now (`jbd2_trans_will_send_data_barrier`, fs/jbd2/journal.c).
+    pub(super) fn will_flush(&self, number: u64) -> bool {
+        let is_ahead = |commit: &Commit| !matches!(commit.stage, Stage::Flush | Stage::Record);
+        let commit = self.commit.as_ref().filter(|commit| commit.number == number);
+        number == self.number || commit.is_some_and(is_ahead)
     }
 
     /// A task waits for a commit; false when that was long ago, or there is no journal.
@@ -271,11 +273,13 @@ impl Host {
                     }
                     if self.spec.filesystem.barriers {
                         commit.requests += 1;
-                        let flush = Self::blocks(KERNEL, IoOp::Flush, 0, 0);
-                        self.send(flush, Purpose::Commit);
                         if is_beside {
+                            // It is at the drive first: who submits it sends it off at once (the plug of `__submit_bio`,
+                            // block/blk-core.c of 6.12), and flushes wait for a worker (`blk_mq_kick_requeue_list`).
                             self.log(1, true);
                         }
+                        let flush = Self::blocks(KERNEL, IoOp::Flush, 0, 0);
+                        self.send(flush, Purpose::Commit);
                     }
                 }
                 Stage::Flush => {

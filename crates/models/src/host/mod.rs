@@ -376,7 +376,7 @@ enum Purpose {
     /// Pages are read.
     Read { file: u64, pages: Range<u64> },
     /// Pages are written.
-    Write { file: u64, pages: Range<u64>, number: u64 },
+    Write { file: u64, pages: Range<u64>, number: u64, is_fresh: bool },
     /// Of a task: direct, or a flush.
     Task(u32),
     /// Of a commit.
@@ -537,8 +537,8 @@ impl Host {
 
     /// Bytes free for data, with those that files keep for themselves.
     pub fn available(&self) -> u64 {
-        let kept = self.files.iter().filter_map(|(_, file)| file.kept);
-        (self.space.available() + kept.map(|(_, len)| len).sum::<u64>()) * BLOCK
+        let kept: u64 = self.files.iter().map(|(_, file)| file.keeps_blocks()).sum();
+        (self.space.available() + self.space.kept_for_small() + kept) * BLOCK
     }
 
     /// From now on, or no more, what is written gets its place and goes nowhere, neither into the page cache
@@ -731,7 +731,9 @@ impl Host {
                 self.reading.remove(file, pages.start, slot);
                 self.cache.read(file, pages);
             }
-            Purpose::Write { file, pages, number } => self.written(file, pages, number),
+            Purpose::Write { file, pages, number, is_fresh } => {
+                self.written(file, pages, number, is_fresh);
+            }
             Purpose::Task(id) => {
                 if let Some(Some(task)) = self.tasks.get_mut(id as usize) {
                     task.requests -= 1;

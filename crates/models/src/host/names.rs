@@ -147,7 +147,9 @@ impl Host {
         let parent = last.directory.0;
         let of = self.files.get(&parent).and_then(|file| file.inode).ok_or(Failure::NoFile)?;
         let group = if is_directory {
-            let above = (parent != self.root).then_some(of.group);
+            // Where raidlab runs on directories, its files are two levels below the root: nothing is spread there.
+            let is_spread = parent == self.root && !self.spec.kernel.is_of_today();
+            let above = (!is_spread).then_some(of.group);
             self.space.directory_group(above, last.name)
         } else {
             of.group

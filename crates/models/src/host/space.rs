@@ -53,6 +53,9 @@ pub(super) struct Space {
     free_blocks: u64,
     /// Promised to data in memory without a place.
     reserved: u64,
+    /// Where the next small file lies, and where the next piece of a large one is looked for.
+    small: Option<(u64, u64)>,
+    large: u64,
     /// The first block of the journal and its length.
     pub(super) journal: Option<(u64, u64)>,
 }
@@ -78,6 +81,8 @@ impl Space {
             free: BTreeMap::new(),
             free_blocks: 0,
             reserved: 0,
+            small: None,
+            large: 0,
             journal: None,
         };
         for group in 0..blocks.div_ceil(group_blocks) {
@@ -107,6 +112,20 @@ impl Space {
     /// Blocks that are neither used nor promised.
     pub(super) fn available(&self) -> u64 {
         self.free_blocks.saturating_sub(self.reserved)
+    }
+
+    /// Blocks kept for small files.
+    pub(super) fn kept_for_small(&self) -> u64 {
+        self.small.map_or(0, |(_, len)| len)
+    }
+
+    /// Gives them back; false when there are none.
+    pub(super) fn give_back_small(&mut self) -> bool {
+        let small = self.small.take();
+        small.is_some_and(|(block, len)| {
+            self.free(block, len);
+            true
+        })
     }
 
     /// Promises a number of blocks; false when there are not so many.
@@ -184,6 +203,39 @@ impl Space {
             Some((end, start)) => self.take(end, start, wanted),
             None => self.allocate(goal, wanted),
         }
+    }
+
+    /// Takes up to `wanted` blocks behind those of the last small file; new room for them, `most` blocks, is looked for
+    /// from `goal` on.
+    pub(super) fn take_small(&mut self, goal: u64, wanted: u64, most: u64) -> Option<(u64, u64)> {
+        if self.small.is_none_or(|(_, len)| len < wanted) {
+            self.give_back_small();
+            self.small = self.allocate_aligned(goal, most.max(wanted), most);
+        }
+        let (block, len) = self.small.take()?;
+        let taken = len.min(wanted);
+        self.small = (len > taken).then_some((block + taken, len - taken));
+        Some((block, taken))
+    }
+
+    /// Takes up to `wanted` blocks for a large file: at its `goal`, where it goes on, or else behind what was last
+    /// taken in this way (`s_mb_last_group`, `s_mb_last_start`), at a multiple of their length or of `most`.
+    pub(super) fn allocate_large(
+        &mut self,
+        goal: Option<u64>,
+        wanted: u64,
+        most: u64,
+    ) -> Option<(u64, u64)> {
+        let found = match goal.filter(|goal| self.is_free(*goal)) {
+            Some(goal) => self.allocate(goal, wanted),
+            None => {
+                let alignment = wanted.next_power_of_two().min(most.next_power_of_two());
+                let goal = self.large.max(self.data_start(0)).min(self.blocks - 1);
+                self.allocate_aligned(goal, wanted, alignment)
+            }
+        };
+        self.large = found.map_or(self.large, |(block, len)| block + len);
+        found
     }
 
     /// Whether a block is free.

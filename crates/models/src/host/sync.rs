@@ -35,7 +35,7 @@ impl Host {
                     let until = self.transaction_of(sync);
                     if self.journal.wait_for(until, id) {
                         // One under way already may have flushed before these data came.
-                        sync.has_committed |= until == self.journal.running();
+                        sync.has_committed |= self.journal.will_flush(until);
                         return Next::Wait;
                     }
                     sync.stage = self.after_commit(owner, process, sync);

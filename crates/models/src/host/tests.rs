@@ -1,5 +1,7 @@
 //! The host alone: requests are answered in order, each after a millisecond.
 
+mod ext4;
+
 use super::*;
 
 const ROOT: Inode = Inode(0);
@@ -142,23 +144,6 @@ fn fdatasync_leaves_times_alone_and_fsync_does_not() {
     assert_eq!(harness.take_seen(), [(w, 4_096), (w, 8_192), (f, 0), (w, 4_096)]);
     harness.call(SYNC).expect("there");
     assert_eq!(harness.take_seen(), [(f, 0)], "nothing is left");
-}
-
-/// md of 6.12 has the commit block and the flush before it at once.
-#[test]
-fn a_commit_block_goes_beside_its_flush_where_the_array_takes_it_so() {
-    for flushes_beside_writes in [false, true] {
-        let mut harness = Harness::new(&HostSpec { flushes_beside_writes, ..spec() });
-        let handle = harness.made(FILE);
-        harness.call(write(handle, 0, 4_096)).expect("room");
-        harness.begin(SYNC);
-        let mut most = 0;
-        while harness.heed().is_none() {
-            most = most.max(harness.waiting.len());
-            harness.answer_one();
-        }
-        assert_eq!(most, 1 + usize::from(flushes_beside_writes));
-    }
 }
 
 #[test]
@@ -537,7 +522,8 @@ fn marks_are_seen_on_pages_that_are_being_read() {
 fn directories_without_waiting(journal: u64, most: u64) -> (u64, Harness, HostDescriptor) {
     let journal = Some(JournalSpec { bytes: journal, ..JournalSpec::default() });
     let filesystem = FilesystemSpec { journal, group_bytes: 16 << 20, ..FilesystemSpec::default() };
-    let mut harness = Harness::new(&HostSpec { filesystem, ..spec() });
+    let kernel = Kernel::Linux2_6_27;
+    let mut harness = Harness::new(&HostSpec { kernel, filesystem, ..spec() });
     let handle = harness.made(FILE);
     for made in 0..most {
         if harness.waits(create(Inode(2 + made), true)) {

@@ -137,12 +137,24 @@ impl Host {
         Ok(())
     }
 
-    /// The metadata of a file after a write up to `end`: its times, and its length where it grew.
+    /// The metadata of a file after a write up to `end`: its length where it grew, and its times, which today are those
+    /// of the last tick (`inode_set_ctime_current`, `ktime_get_coarse_real_ts64` of 6.12).
     pub(super) fn note_written(&mut self, number: u64, end: u64) {
+        let is_of_today = self.spec.kernel.is_of_today();
+        let tick = self.now.0 / (1_000_000_000 / u64::from(self.spec.hz)) + 1;
         let Some(file) = self.files.get_mut(&number) else { return };
         let has_grown = end > file.size;
         file.size = file.size.max(end);
-        self.change_metadata(number, &[], has_grown);
+        let is_same = std::mem::replace(&mut file.modified, tick) == tick;
+        if has_grown || !is_same || !is_of_today {
+            self.change_metadata(number, &[], has_grown);
+        }
+    }
+
+    /// Whether blocks are unwritten until their data are there, and a change of metadata then makes them written:
+    /// `dioread_nolock` of ext4, the default since 5.6 (`ext4_end_io_rsv_work`, fs/ext4/page-io.c).
+    pub(super) fn converts_extents(&self) -> bool {
+        self.spec.filesystem.delayed_allocation && self.spec.kernel.is_of_today()
     }
 
     pub(super) fn no_space(&self) -> Failure {
@@ -177,8 +189,10 @@ impl Host {
             }
             page += len;
         }
+        // Today's ext4 writes to extents that are converted when the data are there; no commit waits for those.
         if let Some(file) = self.files.get(&number)
             && file.entries.is_none()
+            && !self.converts_extents()
         {
             self.journal.ordered(number);
         }
@@ -187,7 +201,7 @@ impl Host {
 
     /// Whether there is room with what files keep for themselves; the file itself may have enough.
     fn has_room_kept(&mut self, number: u64, wanted: u64) -> bool {
-        let kept = self.files.get(&number).and_then(|file| file.kept).map_or(0, |(_, len)| len);
+        let kept = self.files.get(&number).map_or(0, |file| file.keeps_blocks());
         if kept >= wanted {
             return true;
         }

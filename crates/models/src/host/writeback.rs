@@ -192,10 +192,18 @@ impl Host {
                 self.settle_dirty(number);
                 return Some(whole.end);
             }
-            place = self.files.get(&number)?.place(first.start);
+            let file = self.files.get_mut(&number)?;
+            file.fresh = whole;
+            place = file.place(first.start);
         }
         let (block, len) = place?;
         let pages = first.start..first.end.min(first.start + len);
+        let converts = self.converts_extents();
+        let file = self.files.get_mut(&number)?;
+        let is_fresh = converts && file.fresh.contains(&pages.start);
+        if is_fresh {
+            file.fresh.start = pages.end;
+        }
         self.back.number += 1;
         let flight = self.back.number;
         self.files.get_mut(&number)?.in_flight.push(flight);
@@ -205,7 +213,7 @@ impl Host {
         let io = Self::blocks(process, IoOp::Write, block, pages.end - pages.start);
         let end = pages.end;
         let io = BlockIo { write_back: true, ..io };
-        self.send(io, Purpose::Write { file: number, pages, number: flight });
+        self.send(io, Purpose::Write { file: number, pages, number: flight, is_fresh });
         Some(end)
     }
 
@@ -220,10 +228,13 @@ impl Host {
         }
     }
 
-    /// Pages were written.
-    pub(super) fn written(&mut self, number: u64, pages: Range<u64>, flight: u64) {
+    /// Pages were written, in places that are new or not.
+    pub(super) fn written(&mut self, number: u64, pages: Range<u64>, flight: u64, is_fresh: bool) {
         self.back.under_way -= 1;
         self.cache.written(number, pages);
+        if is_fresh {
+            self.change_metadata(number, &[], true);
+        }
         if let Some(file) = self.files.get_mut(&number)
             && let Ok(index) = file.in_flight.binary_search(&flight)
         {

@@ -160,7 +160,7 @@ impl Process for Later {
 }
 
 /// A plan whose processes begin at different times.
-fn starting(plan: Plan, start: Start, seed: u64) -> Plan {
+pub(crate) fn starting(plan: Plan, start: Start, seed: u64) -> Plan {
     if start.spread == 0 {
         return plan;
     }

@@ -39,7 +39,7 @@ const FOR_WAIT: u64 = 4;
 /// The period of the kernel's timers that a run may be in step with: write-back looks every 5 s.
 const PERIOD: u64 = 5_000_000_000;
 /// How much later than the run a process begins at most.
-const SPREAD: u64 = 10_000_000;
+pub(crate) const SPREAD: u64 = 10_000_000;
 
 /// What system calls and copies cost, by the costs of the study's host.
 #[derive(Clone, Copy, Debug, PartialEq)]

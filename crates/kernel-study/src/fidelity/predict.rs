@@ -9,9 +9,13 @@ use raidlab_predict::Modelled;
 use raidlab_random::mix;
 use raidlab_sim::HostCosts;
 use raidlab_study::{Runner, cells};
+use raidlab_workload::Plan;
 
 use crate::as_kernel;
 use crate::drawn::Drawn;
+use crate::inside::starting;
+use crate::job::Start;
+use crate::lab::SPREAD;
 use crate::measured::SEEDS;
 
 /// Why the model says nothing of a cell.
@@ -32,6 +36,11 @@ impl Refusal {
     }
 }
 
+/// Processes begin one after another, as they do in guests.
+pub fn as_in_guests(plan: Plan, seed: u64) -> Plan {
+    starting(plan, Start { wait: 0, spread: SPREAD }, seed)
+}
+
 /// The seed of a run of a cell, of those of a drawing.
 pub fn seed_of(drawing: u64, cell: &Drawn, number: usize) -> u64 {
     mix(&[drawing, cell.number as u64, number as u64])
@@ -49,7 +58,8 @@ pub fn predicted(
 ) -> Result<Vec<f64>, Refusal> {
     let mut study = cell.study().map_err(Refusal::of)?;
     as_kernel(&mut study, kernel);
-    let mut modelled = Modelled::new(&study, HostCosts::default()).map_err(Refusal::of)?;
+    let modelled = Modelled::new(&study, HostCosts::default()).map_err(Refusal::of)?;
+    let mut modelled = modelled.starting(as_in_guests);
     let key = *cells(&study).first().ok_or_else(|| Refusal::of("a study without cells"))?;
     let metrics = study.workloads[0].workload.metrics();
     let place = metrics.iter().position(|one| one.name == metric);

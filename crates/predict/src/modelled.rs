@@ -34,7 +34,8 @@ use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 
 use crate::trace::Trace;
 
-/// Stripes that md's cache has, each a page of 4 KiB of every member (`NR_STRIPES`, drivers/md/raid5.h of 6.1 and
+/// Stripes that md's cache has, each a page of 4 KiB of every member (`NR_STRIPES`, drivers/md/raid5.h
+/// of 6.1 and
 /// 6.12), and the sectors of such a page.
 const MD_STRIPES: u64 = 256;
 const MD_STRIPE_SECTORS: u64 = 8;
@@ -80,8 +81,9 @@ impl<'a> Modelled<'a> {
     /// Loads the drives of a study and checks that its workloads fit.
     ///
     /// # Errors
-    /// When a group's drives are not modelled ones, a drive file cannot be used, the filesystem or a layout's threads
-    /// are not modelled, or a workload does not fit on a layout; with file, line and key.
+    /// When a group's drives are not modelled ones, a drive file cannot be used, the filesystem or a
+    /// layout's threads are not modelled, or a workload does not fit on a layout; with file, line and
+    /// key.
     pub fn new(study: &'a Study, costs: HostCosts) -> Result<Self, StudyError> {
         study.check_virtual_filesystem()?;
         study.check_group_threads()?;
@@ -211,8 +213,8 @@ impl<'a> Modelled<'a> {
         Self { stop: Some(stop), ..self }
     }
 
-    /// Writes the requests that reach drives in each run of a cell to `trace`, in the form of the kernel lab's. A run
-    /// that fails or is stopped writes none.
+    /// Writes the requests that reach drives in each run of a cell to `trace`, in the form of the kernel
+    /// lab's. A run that fails or is stopped writes none.
     #[must_use]
     pub fn traced_to(self, trace: &'a Trace) -> Self {
         Self { trace: Some(trace), ..self }
@@ -267,8 +269,8 @@ impl<'a> Modelled<'a> {
         let level = config.layout.level;
         if host.kernel.is_of_today() && config.layout.level.is_redundant() {
             config.settings.resync_tick = Some(Nanos(1_000_000_000 / u64::from(host.hz.max(1))));
-            // RESYNC_DEPTH of 32 ranges of 64 KiB (raid1.c), or 256 stripes of 4 KiB (raid5.c); raid10 of 6.1 has up to
-            // 32 MiB under way in the kernel lab. And one range for healing.
+            // RESYNC_DEPTH of 32 ranges of 64 KiB (raid1.c), or 256 stripes of 4 KiB (raid5.c); raid10
+            // of 6.1 has up to 32 MiB under way in the kernel lab. And one range for healing.
             config.limits.windows = match level {
                 Level::Raid10 => 257,
                 Level::Raid1 => 17,
@@ -291,8 +293,8 @@ impl<'a> Modelled<'a> {
         Ok(config)
     }
 
-    /// What md of today knows of the members: flash does not turn (`bdev_nonrot`, drivers/md/raid1.c and raid10.c). Older
-    /// kernels of the presets do not ask.
+    /// What md of today knows of the members: flash does not turn (`bdev_nonrot`, drivers/md/raid1.c and
+    /// raid10.c). Older kernels of the presets do not ask.
     fn traits(&self, layout: usize) -> Vec<MemberTraits> {
         if !self.host_spec(layout).kernel.is_of_today() {
             return Vec::new();
@@ -314,8 +316,8 @@ impl<'a> Modelled<'a> {
     }
 
     /// The array of a layout as the cells of a state begin with it: its drives cold and idle, members
-    /// lost and replaced as the state says, hot spares standing by. With one of those an array that loses a member is
-    /// rebuilt, even where the state asks for a degraded one: there are no such cells.
+    /// lost and replaced as the state says, hot spares standing by. With one of those an array that
+    /// loses a member is rebuilt, even where the state asks for a degraded one: there are no such cells.
     ///
     /// # Errors
     /// When the world cannot be set up.

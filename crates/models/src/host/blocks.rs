@@ -58,11 +58,13 @@ impl Pointers {
 /// Blocks of a file that ext4 packs with those of others (`MB_DEFAULT_STREAM_THRESHOLD`, fs/ext4/mballoc.h).
 const MOST_IN_GROUP_LOCALITY: u64 = 16;
 
-/// Blocks that small files of any directory take one behind the other (`MB_DEFAULT_GROUP_PREALLOC`, the same).
+/// Blocks that small files of any directory take one behind the other (`MB_DEFAULT_GROUP_PREALLOC`, the
+/// same).
 const GROUP_LOCALITY: u64 = 512;
 
-/// Blocks of the windows for which ext4 looks for a place at once, in a file of so many blocks: as long as the file up to
-/// 1 MiB, then 2, 4 and `most` (8 MiB) long (`ext4_mb_normalize_request`, fs/ext4/mballoc.c of 6.12).
+/// Blocks of the windows for which ext4 looks for a place at once, in a file of so many blocks: as long
+/// as the file up to 1 MiB, then 2, 4 and `most` (8 MiB) long (`ext4_mb_normalize_request`,
+/// fs/ext4/mballoc.c of 6.12).
 fn window(size: u64, most: u64) -> u64 {
     let window = match (size * BLOCK) >> 20 {
         0 => size.next_power_of_two().max(4),
@@ -124,8 +126,8 @@ impl Host {
         changed
     }
 
-    /// Takes up to `wanted` blocks in one piece for a file, first those that it keeps for itself; for its data from
-    /// `page` on, or for blocks of its own.
+    /// Takes up to `wanted` blocks in one piece for a file, first those that it keeps for itself; for
+    /// its data from `page` on, or for blocks of its own.
     pub(super) fn take_blocks(
         &mut self,
         number: u64,
@@ -155,9 +157,10 @@ impl Host {
         Some((block, taken))
     }
 
-    /// The same as ext4 does it (`ext4_mb_new_blocks`, fs/ext4/mballoc.c of 6.12): small files lie one behind the other,
-    /// whatever their directories; others are extended, where that can be, and else go on behind what was last given
-    /// to any of them; and around data in a hole there is room for what comes beside them.
+    /// The same as ext4 does it (`ext4_mb_new_blocks`, fs/ext4/mballoc.c of 6.12): small files lie one
+    /// behind the other, whatever their directories; others are extended, where that can be, and else go
+    /// on behind what was last given to any of them; and around data in a hole there is room for what
+    /// comes beside them.
     fn take_as_buddies(&mut self, number: u64, page: u64, wanted: u64) -> Option<(u64, u64)> {
         let most = self.spec.filesystem.allocation;
         let file = self.files.get_mut(&number)?;

@@ -100,7 +100,8 @@ impl Journal {
         if self.blocks.is_empty() { self.number - 1 } else { self.number }
     }
 
-    /// Whether the commit of a transaction flushes after now (`jbd2_trans_will_send_data_barrier`, fs/jbd2/journal.c).
+    /// Whether the commit of a transaction flushes after now (`jbd2_trans_will_send_data_barrier`,
+    /// fs/jbd2/journal.c).
     pub(super) fn will_flush(&self, number: u64) -> bool {
         let is_ahead = |commit: &Commit| !matches!(commit.stage, Stage::Flush | Stage::Record);
         let commit = self.commit.as_ref().filter(|commit| commit.number == number);
@@ -274,8 +275,9 @@ impl Host {
                     if self.spec.filesystem.barriers {
                         commit.requests += 1;
                         if is_beside {
-                            // It is at the drive first: who submits it sends it off at once (the plug of `__submit_bio`,
-                            // block/blk-core.c of 6.12), and flushes wait for a worker (`blk_mq_kick_requeue_list`).
+                            // It is at the drive first: who submits it sends it off at once (the plug of
+                            // `__submit_bio`, block/blk-core.c of 6.12), and flushes wait for a worker
+                            // (`blk_mq_kick_requeue_list`).
                             self.log(1, true);
                         }
                         let flush = Self::blocks(KERNEL, IoOp::Flush, 0, 0);

@@ -45,7 +45,8 @@ fn a_commit_block_goes_beside_its_flush_where_the_array_takes_it_so() {
     }
 }
 
-/// So an array of disks flushes one place for the files of many processes, not one for each of their directories.
+/// So an array of disks flushes one place for the files of many processes, not one for each of their
+/// directories.
 #[test]
 fn small_files_lie_one_behind_the_other_whatever_their_directories() {
     let mut harness = Harness::new(&spec());
@@ -80,7 +81,8 @@ fn large_files_go_on_behind_what_was_given_last_to_any_of_them() {
     }
 }
 
-/// Else writes at random places of a new file would lie in the order in which they came, and be as fast as one in order.
+/// Else writes at random places of a new file would lie in the order in which they came, and be as fast
+/// as one in order.
 #[test]
 fn writes_into_holes_lie_where_their_place_in_the_file_is() {
     let mut harness = Harness::new(&spec());
@@ -108,8 +110,8 @@ fn writes_into_holes_lie_where_their_place_in_the_file_is() {
     assert_eq!(harness.host.available(), available + (pages.len() as u64) * BLOCK);
 }
 
-/// A file whose data come to the drive when a commit has begun is in the next one: so of several processes that sync,
-/// one is in every other commit, and the others in those between.
+/// A file whose data come to the drive when a commit has begun is in the next one: so of several
+/// processes that sync, one is in every other commit, and the others in those between.
 #[test]
 fn data_that_come_after_a_commit_began_wait_for_the_next() {
     for (kernel, commits) in [(Kernel::Linux6_12, 2), (Kernel::Linux2_6_27, 1)] {

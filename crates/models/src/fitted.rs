@@ -25,8 +25,8 @@ pub fn adjustable() -> Vec<(&'static str, Quantity)> {
 }
 
 impl DriveSpec {
-    /// Whether a host has single writes made durable by FUA: NVMe and SAS drives; libata leaves it off, so behind SATA a
-    /// flush follows the write.
+    /// Whether a host has single writes made durable by FUA: NVMe and SAS drives; libata leaves it off,
+    /// so behind SATA a flush follows the write.
     pub fn has_fua(&self) -> bool {
         self.name.starts_with("ssd-nvme") || self.name.starts_with("sas-")
     }

@@ -252,8 +252,9 @@ fn expired_requests_go_first() {
     }
 }
 
-/// A batch begins with the oldest request of its direction when that is as old as the direction allows, whichever way
-/// the batch before went; else ahead of where the direction stopped, which `deadline` forgets when that changes.
+/// A batch begins with the oldest request of its direction when that is as old as the direction allows,
+/// whichever way the batch before went; else ahead of where the direction stopped, which `deadline`
+/// forgets when that changes.
 #[test]
 fn a_direction_has_an_expiry_of_its_own() {
     const BATCH: u64 = 16;
@@ -467,7 +468,8 @@ fn names_are_read_and_unknown_ones_refused() {
     );
 }
 
-/// A drive takes 1,280 KiB at most: who reads 6 MiB at once has five requests there, which it serves in an order of its own.
+/// A drive takes 1,280 KiB at most: who reads 6 MiB at once has five requests there, which it serves in
+/// an order of its own.
 #[test]
 fn what_is_longer_than_the_drive_takes_comes_in_pieces() {
     let mut harness = Harness::of(Scheduler::MqDeadline);
@@ -497,7 +499,8 @@ fn flushes_that_come_while_one_is_under_way_are_one() {
     assert_eq!(harness.ended.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
 }
 
-/// `C2`: a write with FUA to a drive without it is a write and a flush, with which those are one that come meanwhile.
+/// `C2`: a write with FUA to a drive without it is a write and a flush, with which those are one that
+/// come meanwhile.
 #[test]
 fn a_durable_write_to_a_drive_without_fua_is_followed_by_a_flush() {
     for has_fua in [true, false] {

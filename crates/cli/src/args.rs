@@ -23,7 +23,7 @@ use raidlab_study::State;
     raidlab check                         whether the RAID code keeps its promises\n  \
     raidlab doctor                        what this machine can run, and how to get the rest\n\n\
     --version names the commit, -V the version alone.")]
-pub(crate) struct Arguments {
+pub struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Calibrate(crate::calibrate::args::Calibrate),
     Replay(crate::replay::args::Replay),
     Study(crate::study::StudyOptions),
+    Sweep(crate::sweep::args::SweepOptions),
+    Merge(crate::sweep::args::MergeOptions),
     Advise(crate::advise::args::AdviseOptions),
     Risk(crate::risk::args::RiskOptions),
     Throttle(crate::throttle::args::ThrottleOptions),

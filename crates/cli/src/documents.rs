@@ -8,8 +8,8 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, Parser};
 
-use crate::args::Arguments;
 use markdown::{Block, Document};
+use raidlab_cli::Arguments;
 
 #[path = "../../../tests/support/markdown.rs"]
 mod markdown;
@@ -176,8 +176,8 @@ fn a_command_or_flag_that_is_not_there_is_found() {
 /// The page of commands that the site has leaves none out.
 #[test]
 fn the_page_of_commands_has_the_help_of_each() {
-    let page = crate::shell::markdown();
-    for (name, command) in crate::shell::pages(Arguments::command()) {
+    let page = raidlab_cli::help_of_all();
+    for (name, command) in raidlab_cli::help_pages(Arguments::command()) {
         let title = format!("\n## {}\n", name.replace('-', " "));
         assert!(page.contains(&title), "{name}");
         let flags = command.get_arguments().filter(|one| !one.is_hide_set());

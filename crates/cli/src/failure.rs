@@ -67,16 +67,26 @@ impl Failure {
         }
     }
 
+    /// The exit status.
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Self::Failed(_) => 1,
+            Self::Input(_) => 2,
+            Self::Refused(_) => 3,
+            Self::Regressed(_) => 4,
+            Self::Interrupted => 130,
+        }
+    }
+
     /// Tells the user, and gives the exit status.
     pub(crate) fn report(&self) -> ExitCode {
-        let (text, status) = match self {
-            Self::Input(what) => (format!("error: {what}"), 2),
-            Self::Refused(what) => (format!("refused: {what}"), 3),
-            Self::Regressed(what) => (format!("regressed: {what}"), 4),
-            Self::Failed(what) => (format!("error: {what}"), 1),
-            Self::Interrupted => ("interrupted".to_string(), 130),
+        let text = match self {
+            Self::Input(what) | Self::Failed(what) => format!("error: {what}"),
+            Self::Refused(what) => format!("refused: {what}"),
+            Self::Regressed(what) => format!("regressed: {what}"),
+            Self::Interrupted => "interrupted".to_string(),
         };
         note(&text);
-        ExitCode::from(status)
+        ExitCode::from(self.status())
     }
 }

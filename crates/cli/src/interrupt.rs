@@ -11,6 +11,18 @@ static FLAG: AtomicBool = AtomicBool::new(false);
 static PIPE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
 static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
 
+/// Ctrl-C is the business of the program that has raidlab within itself: no handler is installed, and
+/// what the flag was set for is over.
+pub(crate) fn begin_in_process() {
+    let _ = INSTALLED.set(Ok(()));
+    FLAG.store(false, Ordering::Relaxed);
+}
+
+/// What Ctrl-C does, by the program that has raidlab within itself.
+pub(crate) fn stop_in_process() {
+    FLAG.store(true, Ordering::Relaxed);
+}
+
 /// Installs the handler on first use; gives the flag it sets.
 ///
 /// A second Ctrl-C does not kill: what is being removed is removed to the end.

@@ -1,7 +1,7 @@
 //! Writing reports: whole files or nothing, and the terminal.
 
 use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -106,8 +106,69 @@ pub(crate) fn write(path: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Resu
     written.map_err(failed)
 }
 
+/// A file that is written piece by piece and is whole or not there; `-` prints.
+pub(crate) struct WholeFile {
+    to: BufWriter<Box<dyn Write>>,
+    /// What it is called, and until then; none when it is printed or cannot be replaced.
+    names: Option<(PathBuf, PathBuf)>,
+    is_finished: bool,
+}
+
+impl WholeFile {
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let of =
+            |to: Box<dyn Write>, names| Self { to: BufWriter::new(to), names, is_finished: false };
+        if path == Path::new(STDOUT) {
+            return Ok(of(Box::new(std::io::stdout()), None));
+        }
+        let path = resolved(path);
+        let failed = |error| Failure::failed(format!("cannot write {}: {error}", path.display()));
+        if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) {
+            let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
+            return Ok(of(Box::new(file), None));
+        }
+        let part = part_of(&path);
+        let file = fs::File::create(&part).map_err(failed)?;
+        Ok(of(Box::new(file), Some((path, part))))
+    }
+
+    /// What is written goes there.
+    pub(crate) fn writer(&mut self) -> &mut impl Write {
+        &mut self.to
+    }
+
+    /// All of it was written.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        self.is_finished = true;
+        let flushed = self.to.flush();
+        let Some((path, part)) = &self.names else {
+            return match flushed {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+                other => other.map_err(|error| Failure::failed(format!("cannot write: {error}"))),
+            };
+        };
+        flushed.and_then(|()| fs::rename(part, path)).map_err(|error| {
+            // Nothing half written stays; the first error is the one to tell.
+            let _ = fs::remove_file(part);
+            Failure::failed(format!("cannot write {}: {error}", path.display()))
+        })
+    }
+}
+
+impl Drop for WholeFile {
+    fn drop(&mut self) {
+        if let Some((_, part)) = self.names.as_ref().filter(|_| !self.is_finished) {
+            // Something else failed, which is told.
+            let _ = fs::remove_file(part);
+        }
+    }
+}
+
 /// Prints; a reader that has gone away is no error.
 pub(crate) fn print(contents: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Failure> {
+    if crate::in_process::keep(contents.as_ref()) {
+        return Ok(());
+    }
     let mut out = std::io::stdout().lock();
     match out.write_all(contents.as_ref()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

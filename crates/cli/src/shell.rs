@@ -63,7 +63,7 @@ pub(crate) fn man_pages(options: &ManPages) -> Result<(), Failure> {
 const COLUMNS: usize = 100;
 
 /// The help of all commands as a document.
-pub(crate) fn markdown() -> String {
+pub fn markdown() -> String {
     let mut text = String::from(
         "# Every command\n\nThis is what each command says when it is asked for help. Reports and data go to \
          standard output, progress and errors to\nstandard error; colour follows `--color` and `NO_COLOR`.\n",
@@ -81,7 +81,7 @@ pub(crate) fn markdown() -> String {
 }
 
 /// Each command that is shown with the name of its page: `raidlab`, `raidlab-compare`, `raidlab-drive-list`.
-pub(crate) fn pages(mut command: Command) -> Vec<(String, Command)> {
+pub fn pages(mut command: Command) -> Vec<(String, Command)> {
     command.build();
     fn walk(name: String, command: &Command, found: &mut Vec<(String, Command)>) {
         for below in command.get_subcommands() {

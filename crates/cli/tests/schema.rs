@@ -181,6 +181,19 @@ fn a_study_has_the_keys_of_its_parser() {
     ] {
         assert_eq!(keys(properties), listed(&parsed(table), "known here: "), "[{table}]");
     }
+    let sweep = &schema["properties"]["sweep"]["properties"];
+    let drawn = &sweep["samples"]["properties"];
+    for (text, properties) in [
+        ("nosuchkey = 1", sweep),
+        ("axes = [{ nosuchkey = 1 }]", &sweep["axes"]["items"]["properties"]),
+        ("samples = { nosuchkey = 1 }", drawn),
+        ("samples = { count = 1, of = [{ nosuchkey = 1 }] }", &drawn["of"]["items"]["properties"]),
+    ] {
+        let text = format!("{}\n[sweep]\n{text}\n", study("", ""));
+        let error = raidlab_study::Sweep::parse(&text, "a.toml", Path::new(""));
+        let error = error.expect_err("an unknown key").to_string();
+        assert_eq!(keys(properties), listed(&error, "known here: "), "{text}");
+    }
 }
 
 /// The names of the levels of which something holds, as tables and descriptions list them: `raid5, raid6`.

@@ -1,6 +1,8 @@
 //! `raidlab study`: what is compiled in, and files of one's own.
 
 mod support;
+#[path = "study/sweep.rs"]
+mod sweep;
 
 use std::fs;
 use std::path::Path;

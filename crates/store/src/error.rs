@@ -19,6 +19,8 @@ pub enum StoreErrorKind {
     SchemaVersion,
     /// A file does not hold what a run's does.
     Damaged,
+    /// Shards of different works, versions or divisions.
+    Mixed,
     /// The system refused.
     Io,
 }

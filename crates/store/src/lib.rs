@@ -6,6 +6,8 @@
 //! moment the complete lines of a file count: [`Store::read`] returns them, [`Store::take`] continues from there. Times
 //! are whole nanoseconds, dates are in UTC.
 //!
+//! [`shards`] is for work in many parts that any number of processes and machines share.
+//!
 //! Nothing here runs a study or knows reports: a run consists of what the caller hands in.
 //!
 //! In the example a run is recorded, listed, and read again:
@@ -65,6 +67,7 @@ mod line;
 mod list;
 mod path;
 mod read;
+pub mod shards;
 mod spelled;
 mod store;
 mod write;

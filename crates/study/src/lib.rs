@@ -5,6 +5,7 @@
 //! * [`run_rounds`] and [`run_rounds_parallel`] run them by a [`Runner`], which is all that differs between real
 //!   and virtual time; [`resume_rounds`] and [`resume_rounds_parallel`] continue a run where it was stopped.
 //! * [`summarise`] makes the results document from the samples.
+//! * [`Sweep`] makes many studies of one file with a `[sweep]`.
 //!
 //! Nothing here knows who runs a study, a terminal or a report. Sizes have their units in study files; in the code
 //! their types say whether they are bytes or sectors of 512 bytes.
@@ -43,6 +44,7 @@ pub mod replay;
 mod run;
 mod study;
 mod summary;
+mod sweep;
 mod trust;
 mod verdicts;
 
@@ -63,4 +65,5 @@ pub use study::{
     MODELLED_FILESYSTEMS, NATIVE, NamedLayout, Only, Origin, State, Study, filesystem_room,
     lost_member,
 };
-pub use summary::summarise;
+pub use summary::{cell_figures, summarise};
+pub use sweep::{Point, PointStudy, Sweep, Value};

@@ -82,6 +82,18 @@ pub fn summarise(
     }
 }
 
+/// What one cell shows, its own figure first, not compared with any other; each with how far it can be
+/// trusted where the study is modelled. Nothing where the rounds gave no value.
+pub fn cell_figures(study: &Study, key: &CellKey, samples: &[Sample]) -> Vec<Cell> {
+    let figures = measures(study, samples, key).into_iter().filter_map(|measure| {
+        let mut cell = measured(study, key, samples, measure)?;
+        let first = matches!(measure, Measure::Value(_, 0));
+        cell.trust = study.modelled.then(|| trust::of(study, key, wrote(samples), first, &cell));
+        Some(cell)
+    });
+    figures.collect()
+}
+
 /// What every cell measured, and then what that shows.
 struct Judged {
     rows: Vec<Cells>,

@@ -5,7 +5,7 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 27] = [
+const ARROWS: [(&str, &[&str]); 28] = [
     ("advise", ADVISE),
     ("allocator", &[]),
     ("core", &[]),
@@ -30,6 +30,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
     ("explore", &["core", "models", "sim", "workload", "study", "predict"]),
     ("report", &["results"]),
     ("store", &["core", "workload", "results", "study"]),
+    ("sweep", &["core", "models", "sim", "results", "study", "predict", "store"]),
     ("cli", CLI),
     ("fuzz", FUZZ),
     ("hot-paths", &["core", "parity", "models", "sim", "workload", "engine"]),
@@ -63,6 +64,7 @@ const CLI: &[&str] = &[
     "report",
     "risk",
     "store",
+    "sweep",
 ];
 
 /// Cells of studies, in guests and by the same programs as on real directories.

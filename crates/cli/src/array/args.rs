@@ -85,6 +85,14 @@ pub(crate) struct Members {
     pub(crate) zones: Option<ZoneOrder>,
 }
 
+impl Members {
+    /// These, with nothing left out or allowed.
+    pub(crate) fn plain(members: Vec<PathBuf>) -> Self {
+        let (allow_dirty_degraded, ignore_journal) = (false, false);
+        Self { members, without: Vec::new(), allow_dirty_degraded, ignore_journal, zones: None }
+    }
+}
+
 fn parse_zones(text: &str) -> Result<ZoneOrder, String> {
     text.parse().map_err(|error: LayoutError| error.reason)
 }

@@ -12,8 +12,12 @@ pub(crate) mod running;
 mod scan;
 mod status;
 
+use std::path::PathBuf;
+
+use raidlab_engine::Engine;
+
 use crate::failure::Failure;
-use args::{Array, ArrayCommand};
+use args::{Array, ArrayCommand, Members};
 
 pub(crate) fn run(options: &Array) -> Result<(), Failure> {
     match &options.command {
@@ -32,4 +36,18 @@ pub(crate) fn run(options: &Array) -> Result<(), Failure> {
         ArrayCommand::DumpMetadata(options) => dump::dump(options),
         ArrayCommand::RestoreMetadata(options) => dump::restore(options),
     }
+}
+
+/// The array on some members, for reading; with its name and layout, and what is not in service.
+pub(crate) fn open_members(members: &[PathBuf]) -> Result<(Engine, String, Vec<String>), Failure> {
+    if members.is_empty() {
+        return Err(Failure::input("no members were named"));
+    }
+    let found = open::Found::new(&Members::plain(members.to_vec()))?;
+    let engine = found.engine()?;
+    let assembly = found.assembly()?;
+    let title = format!("{} ({})", assembly.name, assembly.layout);
+    let missing = assembly.missing().into_iter().map(|place| format!("member {place} is missing"));
+    let without = assembly.out.iter().map(|out| found.told(out)).chain(missing).collect();
+    Ok((engine, title, without))
 }

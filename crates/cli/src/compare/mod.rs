@@ -106,6 +106,23 @@ fn perform(
     }
 }
 
+/// Runs a study in virtual time for a program that has raidlab within itself, as [`run`] does; without
+/// `rounds` at least as many as verdicts need.
+pub(crate) fn in_process(
+    mut study: Study,
+    rounds: Option<u32>,
+    threads: Option<u32>,
+    stop: &'static AtomicBool,
+    told: &mut dyn FnMut(usize, usize),
+) -> Result<Results, Failure> {
+    study.modelled = true;
+    match rounds {
+        Some(rounds) => (study.rounds, study.max_rounds) = (rounds, rounds),
+        None => study.raise_rounds(),
+    }
+    modelled::run_in_process(&study, crate::parallel::threads(threads), stop, told)
+}
+
 /// On a filesystem the random places of the default study lie in a file of so many bytes: as large as virtual
 /// time lays out at once, or as large as the smallest array of member files, which is written for every
 /// cell.

@@ -1,7 +1,8 @@
 //! A study on modelled drives, in virtual time, on several threads.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::Size;
 use raidlab_predict::Modelled;
@@ -35,19 +36,7 @@ pub(super) fn run(
     if let Some(warning) = effort::warning(study, threads).filter(|_| !options.outputs.quiet) {
         note(&warning);
     }
-    let setting = Setting {
-        clock: Clock::Virtual,
-        host: host(study, &modelled),
-        settings: settings(study, &modelled),
-        warnings: vec![
-            "modelled drives: with figures taken from a drive itself the model is 1.4 to 2.5 % off in \
-             five measured drives (docs/fidelity.md); most figures of these drive files come from \
-             data sheets or are estimates, and the error is not known"
-                .into(),
-            host_warning(study.filesystem.is_some()),
-        ],
-        capacities: modelled.capacities(),
-    };
+    let setting = setting(study, &modelled);
     recorder.conditions(study, None, |_| record::host::modelled(study, modelled.drives()))?;
     let finished = recorder.begin(study, options, &setting, recorder.probed())?;
     let bar = Bar::new(options.outputs.quiet);
@@ -63,6 +52,49 @@ pub(super) fn run(
     recorder.ran(&samples);
     drop(modelled);
     kernel::finish(trace, options.trace.as_deref())?;
+    results(study, &samples, setting)
+}
+
+/// What the results of a run in virtual time say besides its cells.
+fn setting(study: &Study, modelled: &Modelled<'_>) -> Setting {
+    Setting {
+        clock: Clock::Virtual,
+        host: host(study, modelled),
+        settings: settings(study, modelled),
+        warnings: vec![
+            "modelled drives: with figures taken from a drive itself the model is 1.4 to 2.5 % off in \
+             five measured drives (docs/fidelity.md); most figures of these drive files come from \
+             data sheets or are estimates, and the error is not known"
+                .into(),
+            host_warning(study.filesystem.is_some()),
+        ],
+        capacities: modelled.capacities(),
+    }
+}
+
+/// Runs a study for a program that has raidlab within itself: no terminal, and nothing is recorded.
+pub(super) fn run_in_process(
+    study: &Study,
+    threads: usize,
+    stop: &'static AtomicBool,
+    told: &mut dyn FnMut(usize, usize),
+) -> Result<Results, Failure> {
+    let modelled = Modelled::new(study, HostCosts::default()).map_err(Failure::input)?;
+    let modelled = modelled.stopping_on(stop);
+    let setting = setting(study, &modelled);
+    let mut progress = |made: raidlab_study::Progress<'_>| {
+        told(made.done, made.total);
+        match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let make = || modelled.clone();
+    let samples = resume_rounds_parallel(study, Vec::new(), threads, make, &mut progress);
+    let samples = samples.map_err(Failure::failed)?;
+    if samples.aborted {
+        return Err(Failure::Interrupted);
+    }
     results(study, &samples, setting)
 }
 

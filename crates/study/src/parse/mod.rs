@@ -10,7 +10,7 @@ mod hardware;
 mod layouts;
 mod parameters;
 mod settings;
-mod table;
+pub(crate) mod table;
 mod workloads;
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use raidlab_core::Sectors;
 use raidlab_core::layout::is_same_name;
 use raidlab_core::suggest::did_you_mean;
-use raidlab_toml_file::Source;
+use raidlab_toml_file::{DeTable, Source, Spanned};
 use raidlab_workload::{MOST_PROCESSES, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind as Kind};
@@ -27,6 +27,7 @@ use crate::parameters::Parts;
 use crate::study::{
     FILESYSTEMS, MODELLED_FILESYSTEMS, NamedLayout, Only, Origin, State, Study, check_states,
 };
+use crate::sweep::SWEEP;
 use errors::Errors;
 pub(crate) use layouts::default_policy;
 use table::{StudyTable, Table};
@@ -37,7 +38,7 @@ const MOST_ROUNDS: u64 = 10_000;
 /// Rounds where the file names no number: the fewest that give a 95 % interval of the median.
 const DEFAULT_ROUNDS: u64 = 6;
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "title",
     "seed",
     "rounds",
@@ -56,6 +57,7 @@ const KEYS: [&str; 18] = [
     "calibration",
     "host",
     "paths",
+    SWEEP,
 ];
 
 /// The study that is run where none is named.
@@ -143,8 +145,17 @@ pub fn parse_with(text: &str, path: &str, values: &[f64]) -> Result<Study, Study
 
 fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyError> {
     let source = Source { text, path };
-    let document = source.document()?;
-    let root = Table::root(&source, &document);
+    read_document(&source, &source.document()?, values)
+}
+
+/// The same of a document that may have other values in it than its text.
+pub(crate) fn read_document(
+    source: &Source<'_>,
+    document: &Spanned<DeTable<'_>>,
+    values: Option<&[f64]>,
+) -> Result<Study, StudyError> {
+    let root = Table::root(source, document);
+    refuse_sweep(&root)?;
     let mut errors = Errors::default();
     let keys = root.check_keys(&[&KEYS[..], &settings::KEYS[..]].concat());
     let (mut of_root, has_strange_keys) = (Errors::default(), errors.keep(keys).is_none());
@@ -198,11 +209,21 @@ fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyEr
         calibration: parameters::calibration(&root)?,
         given,
         origin: Origin {
-            path: path.to_string(),
+            path: source.path.to_string(),
             directory: PathBuf::new(),
             lines: tables.lines(&root),
         },
     })
+}
+
+/// Whoever runs one study has nothing to do with a file of many.
+fn refuse_sweep(root: &Table<'_>) -> Result<(), StudyError> {
+    if !root.has(SWEEP) {
+        return Ok(());
+    }
+    let reason = "makes many studies of this one: `raidlab sweep FILE` runs them, and with --show N prints the N-th \
+                  as a study of its own";
+    Err(root.error(Kind::NotSupported, SWEEP, reason))
 }
 
 /// An error about something that layouts name and that could not be read itself.

@@ -7,7 +7,7 @@ use super::errors::Errors;
 use crate::error::{StudyError, StudyErrorKind as Kind};
 
 /// A table of the file.
-pub(super) type Table<'a> = raidlab_toml_file::Table<'a, StudyError>;
+pub(crate) type Table<'a> = raidlab_toml_file::Table<'a, StudyError>;
 
 impl FileError for StudyError {
     fn of(wrong: Wrong) -> Self {
@@ -28,7 +28,7 @@ impl FileError for StudyError {
 }
 
 /// Errors of a study about a table.
-pub(super) trait StudyTable {
+pub(crate) trait StudyTable {
     /// An error about a key of this table: at its value, or at the table where it is absent.
     fn error(&self, kind: Kind, key: &str, reason: impl Into<String>) -> StudyError;
 

@@ -1,0 +1,239 @@
+//! Shards: torn at any byte, written by two, of different work, changed, twice there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use raidlab_store::shards::{Head, Merge, SHARDS_SCHEMA_VERSION, ShardWriter, Shards, ranges};
+use raidlab_store::{StoreError, StoreErrorKind};
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("raidlab-shards-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn head(id: &str, items: u64, shards: u64) -> Head {
+    Head {
+        schema_version: SHARDS_SCHEMA_VERSION,
+        id: id.into(),
+        title: "Work".into(),
+        raidlab: "1.0".into(),
+        commit: None,
+        items,
+        shards,
+    }
+}
+
+/// Item 0 has one row, item 1 two, and so on in turn.
+fn parts(item: u64) -> u32 {
+    1 + (item % 3) as u32
+}
+
+fn row(item: u64, part: u32) -> Vec<u8> {
+    let parts = parts(item);
+    format!("{{\"point\":{item},\"part\":{part},\"parts\":{parts},\"error\":null}}\n").into_bytes()
+}
+
+/// Adds at most so many rows; whether the shard has all of them.
+fn add(writer: &mut ShardWriter, most: usize) -> bool {
+    for _ in 0..most {
+        let Some((item, part)) = writer.next() else { return true };
+        writer.begin().expect("begun");
+        writer.push(&row(item, part)).expect("written");
+    }
+    writer.next().is_none()
+}
+
+fn fill(shards: &Shards, shard: u64) {
+    let mut writer = shards.take(shard, false).expect("ours").expect("not finished");
+    assert!(add(&mut writer, usize::MAX));
+    writer.finish().expect("finished");
+}
+
+fn all_rows(directories: &[PathBuf]) -> Result<String, StoreError> {
+    let mut text = String::new();
+    Merge::of(directories)?.rows(|line| {
+        text.push_str(std::str::from_utf8(line).expect("text"));
+        Ok::<(), StoreError>(())
+    })?;
+    Ok(text)
+}
+
+fn expected(items: u64) -> String {
+    let rows = (0..items).flat_map(|item| (0..parts(item)).map(move |part| row(item, part)));
+    String::from_utf8(rows.flatten().collect()).expect("text")
+}
+
+#[test]
+fn rows_do_not_depend_on_how_they_are_divided() {
+    let scratch = Scratch::new("divided");
+    for shards in [1, 3, 7] {
+        let directory = scratch.path(&format!("of-{shards}"));
+        let of = Shards::create(&directory, &head("a", 7, shards)).expect("made");
+        for shard in (1..=shards).rev() {
+            assert_eq!(of.missing().expect("readable").len() as u64, shard);
+            fill(&of, shard);
+        }
+        assert!(of.take(1, false).expect("readable").is_none(), "finished");
+        assert_eq!(all_rows(&[directory]).expect("whole"), expected(7), "{shards}");
+    }
+}
+
+/// Whatever is left of a part, and behind it, the shard comes out the same.
+#[test]
+fn a_part_torn_at_any_byte_goes_on() {
+    let scratch = Scratch::new("torn");
+    let whole = expected(2);
+    let behind = ["", "\0\0\0\0", "{\"point\":9,\"part\":0,\"parts\":1}\n", "\n"];
+    for length in 0..=whole.len() {
+        let directory = scratch.path(&format!("rows-{length}"));
+        let shards = Shards::create(&directory, &head("a", 2, 1)).expect("made");
+        // At the end of a row everything may stand behind it, elsewhere one of these.
+        let torn = [&whole[..length], behind[length % behind.len()]].concat();
+        fs::write(directory.join("shard-0000001.part"), torn).expect("written");
+        fill(&shards, 1);
+        assert_eq!(all_rows(&[directory]).expect("whole"), whole, "{length}");
+    }
+    for behind in behind {
+        let directory = scratch.path(&format!("behind-{}", behind.len()));
+        let shards = Shards::create(&directory, &head("a", 2, 1)).expect("made");
+        let first = whole.find('\n').expect("a row") + 1;
+        let torn = [&whole[..first], behind].concat();
+        fs::write(directory.join("shard-0000001.part"), torn).expect("written");
+        fill(&shards, 1);
+        assert_eq!(all_rows(&[directory]).expect("whole"), whole, "{behind:?}");
+    }
+}
+
+#[test]
+fn between_the_rows_and_their_manifest_nothing_is_lost() {
+    let scratch = Scratch::new("between");
+    let directory = scratch.path("rows");
+    let shards = Shards::create(&directory, &head("a", 4, 1)).expect("made");
+    fill(&shards, 1);
+    let manifest = fs::read(directory.join("shard-0000001.json")).expect("there");
+    fs::remove_file(directory.join("shard-0000001.json")).expect("ours");
+    let writer = shards.take(1, false).expect("ours").expect("not finished");
+    assert_eq!((writer.next(), writer.rows()), (None, 7));
+    writer.finish().expect("finished");
+    assert_eq!(fs::read(directory.join("shard-0000001.json")).expect("there"), manifest);
+}
+
+#[test]
+fn a_row_that_was_begun_and_is_not_there_is_counted() {
+    let scratch = Scratch::new("begun");
+    let shards = Shards::create(&scratch.path("rows"), &head("a", 4, 1)).expect("made");
+    for crashes in 0..3 {
+        let mut writer = shards.take(1, false).expect("ours").expect("not finished");
+        assert!(!add(&mut writer, usize::from(crashes == 0) * 2));
+        assert_eq!((writer.next(), writer.crashes()), (Some((1, 1)), crashes));
+        writer.begin().expect("begun");
+    }
+    let mut writer = shards.take(1, false).expect("ours").expect("not finished");
+    assert_eq!(writer.crashes(), 3);
+    writer.begin().expect("begun");
+    writer.leave().expect("left");
+    drop(writer);
+    let mut writer = shards.take(1, false).expect("ours").expect("not finished");
+    assert_eq!(writer.crashes(), 3, "what is left for later is nobody's fault");
+    writer.push(&row(1, 1)).expect("written");
+    assert_eq!(writer.crashes(), 0, "another row");
+    let wrong = writer.push(&row(3, 1)).expect_err("not the next");
+    assert_eq!(wrong.kind, StoreErrorKind::Damaged);
+}
+
+#[test]
+fn two_do_not_write_one_shard() {
+    let scratch = Scratch::new("two");
+    let shards = Shards::create(&scratch.path("rows"), &head("a", 4, 2)).expect("made");
+    let _one = shards.take(1, false).expect("ours").expect("not finished");
+    let error = shards.take(1, false).expect_err("another's");
+    assert_eq!(error.kind, StoreErrorKind::Locked);
+    assert!(shards.take(2, false).expect("ours").is_some());
+    let error = shards.take(3, false).expect_err("none");
+    assert!(error.to_string().contains("they are 1 to 2"), "{error}");
+}
+
+#[test]
+fn errors_are_run_again_from_the_first_on() {
+    let scratch = Scratch::new("errors");
+    let directory = scratch.path("rows");
+    let shards = Shards::create(&directory, &head("a", 4, 1)).expect("made");
+    let mut writer = shards.take(1, false).expect("ours").expect("not finished");
+    assert!(!add(&mut writer, 4));
+    writer.push(b"{\"point\":2,\"part\":1,\"parts\":3,\"error\":\"why\"}\n").expect("written");
+    assert!(add(&mut writer, 9));
+    assert_eq!(writer.finish().expect("finished").errors, 1);
+    assert_eq!(shards.reopen_errors().expect("written"), 1);
+    let writer = shards.take(1, false).expect("ours").expect("not finished");
+    assert_eq!((writer.next(), writer.rows()), (Some((2, 1)), 4));
+    drop(writer);
+    fill(&shards, 1);
+    assert_eq!(shards.reopen_errors().expect("nothing"), 0);
+    assert_eq!(all_rows(&[directory]).expect("whole"), expected(4));
+}
+
+#[test]
+fn nothing_is_joined_silently() {
+    let scratch = Scratch::new("joined");
+    let made = |name: &str, head: &Head, shards: &[u64]| {
+        let directory = scratch.path(name);
+        let of = Shards::create(&directory, head).expect("made");
+        shards.iter().for_each(|shard| fill(&of, *shard));
+        directory
+    };
+    let why = |directories: &[&Path]| {
+        let directories: Vec<PathBuf> = directories.iter().map(|path| path.to_path_buf()).collect();
+        all_rows(&directories).expect_err("refused").to_string()
+    };
+    let own = head("a", 7, 3);
+    let (one, two) = (made("one", &own, &[1, 3]), made("two", &own, &[2]));
+    assert_eq!(all_rows(&[two.clone(), one.clone()]).expect("whole"), expected(7));
+    let only = Merge::of(std::slice::from_ref(&one)).expect("readable");
+    assert_eq!(only.missing(), [2]);
+    let again = made("again", &own, &[3]);
+    assert!(why(&[&one, &two, &again]).contains("shard 3 is in"), "{}", why(&[&one, &again]));
+    assert!(why(&[&one, &again]).contains("with the same rows"));
+    let study = made("study", &head("b", 7, 3), &[2]);
+    assert!(why(&[&one, &study]).contains("was changed since"), "{}", why(&[&one, &study]));
+    let version = made("version", &Head { raidlab: "1.1".into(), ..own.clone() }, &[2]);
+    assert!(why(&[&one, &version]).contains("version 1.1, not 1.0"), "{}", why(&[&one, &version]));
+    let divided = made("divided", &head("a", 7, 4), &[2]);
+    assert!(why(&[&one, &divided]).contains("shards 4, not 3"));
+    let error = Shards::create(&one, &head("a", 7, 4)).expect_err("another division");
+    assert_eq!(error.kind, StoreErrorKind::Mixed);
+    assert!(why(&[&scratch.path("")]).contains("no shards are here"));
+
+    let rows = one.join("shard-0000003.jsonl");
+    let text = fs::read_to_string(&rows).expect("there");
+    fs::write(&rows, &text[..text.len() - 1]).expect("written");
+    assert!(why(&[&one, &two]).contains("was changed or cut off"), "{}", why(&[&one, &two]));
+    fs::write(&rows, text.replace("\"point\":6", "\"point\":5")).expect("written");
+    assert!(why(&[&one, &two]).contains("has SHA-256"), "{}", why(&[&one, &two]));
+    fs::remove_file(&rows).expect("ours");
+    assert!(why(&[&one, &two]).contains("shard-0000003.jsonl"));
+    fs::write(one.join("sweep.json"), "{}").expect("written");
+    assert!(why(&[&one]).contains("sweep.json:1"), "{}", why(&[&one]));
+}
+
+#[test]
+fn numbers_are_told_in_runs() {
+    assert_eq!(ranges(&[]), "");
+    assert_eq!(ranges(&[1, 4, 5, 6, 9]), "1, 4-6, 9");
+}

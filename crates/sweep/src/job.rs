@@ -1,0 +1,153 @@
+//! A sweep with all that its rows depend on.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use raidlab_store::shards::{Head, SHARDS_SCHEMA_VERSION};
+use raidlab_study::{DriveSource, Study, Sweep};
+use sha2::{Digest, Sha256};
+
+use crate::error::SweepError;
+
+/// The version of the program, which the models come with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Such as `0.1.0`.
+    pub raidlab: String,
+    /// The commit it was built from, where that is known.
+    pub commit: Option<String>,
+}
+
+impl Version {
+    fn parts(&self) -> [&str; 2] {
+        [&self.raidlab, self.commit.as_deref().unwrap_or_default()]
+    }
+}
+
+/// A sweep with all that its rows depend on.
+#[derive(Clone, Debug)]
+pub struct Job {
+    sweep: Sweep,
+    title: String,
+    version: Version,
+    /// The hashes of drive files by their paths in the study.
+    drives: BTreeMap<String, String>,
+    id: String,
+}
+
+/// The hash of some texts, which tells apart where one ends and the next begins.
+pub(crate) fn sha256<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        // A text that takes what is written takes all of it.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl Job {
+    /// Of the text of a study file with a `[sweep]`; drive files are looked for in its `directory`.
+    ///
+    /// # Errors
+    /// When the study or a drive file cannot be used, or no point of the sweep can be.
+    pub fn parse(
+        text: &str,
+        path: &str,
+        directory: &Path,
+        version: &Version,
+    ) -> Result<Self, SweepError> {
+        let sweep = Sweep::parse(text, path, directory)?;
+        let (title, models) = first_study(&sweep)?;
+        let mut drives = BTreeMap::new();
+        for model in models.into_iter().chain(sweep.models()) {
+            if raidlab_models::is_drive_file(&model) && !drives.contains_key(&model) {
+                let file = sweep.directory().join(&model);
+                let text = std::fs::read_to_string(&file).map_err(|error| {
+                    SweepError::Other(format!(
+                        "{}: cannot read the drive file: {error}",
+                        file.display()
+                    ))
+                })?;
+                drives.insert(model, sha256([text.as_str()]));
+            }
+        }
+        let files = drives.iter().flat_map(|(path, hash)| [path.as_str(), hash.as_str()]);
+        let id = sha256(version.parts().into_iter().chain([text]).chain(files));
+        Ok(Self { sweep, title, version: version.clone(), drives, id })
+    }
+
+    /// The sweep.
+    pub fn sweep(&self) -> &Sweep {
+        &self.sweep
+    }
+
+    /// What its results are called.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// What directories of its shards begin with, when there are so many.
+    pub fn head(&self, shards: u64) -> Head {
+        Head {
+            schema_version: SHARDS_SCHEMA_VERSION,
+            id: self.id.clone(),
+            title: self.title.clone(),
+            raidlab: self.version.raidlab.clone(),
+            commit: self.version.commit.clone(),
+            items: self.sweep.points(),
+            shards,
+        }
+    }
+
+    /// The address of a cell: a hash of its study, its drive files, the version and which cell it is. It
+    /// does not depend on what else is swept over.
+    pub(crate) fn address(&self, study: &Study, canonical: &str, cell: &[&str]) -> String {
+        let of_group = |drives: &raidlab_study::Drives| match &drives.source {
+            DriveSource::Model(model) => self.drives.get(model).map(String::as_str),
+            DriveSource::File(_) => None,
+        };
+        let drives = study.drives.iter().filter_map(of_group);
+        let parts = self.version.parts().into_iter().chain([canonical]).chain(drives);
+        let mut hash = sha256(parts.chain(cell.iter().copied()));
+        hash.truncate(32);
+        hash
+    }
+}
+
+/// Title and models of the first point that can be.
+fn first_study(sweep: &Sweep) -> Result<(String, Vec<String>), SweepError> {
+    const TRIED: u64 = 1000;
+    let mut first_error = None;
+    for number in spread(sweep.points(), TRIED) {
+        match sweep.study(&sweep.point(number)) {
+            Ok(one) => {
+                let models = one.study.drives.iter().filter_map(|drives| match &drives.source {
+                    DriveSource::Model(model) => Some(model.clone()),
+                    DriveSource::File(_) => None,
+                });
+                return Ok((one.study.title.clone(), models.collect()));
+            }
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    match first_error {
+        Some(error) if sweep.points() > TRIED => Err(SweepError::Other(format!(
+            "none of {TRIED} points of the sweep can be; the first says: {error}"
+        ))),
+        Some(error) => {
+            Err(SweepError::Other(format!("no point of the sweep can be; the first says: {error}")))
+        }
+        None => Err(SweepError::Other("the sweep has no points".to_owned())),
+    }
+}
+
+/// At most so many numbers of those below `count`, from all over, rising.
+pub(crate) fn spread(count: u64, most: u64) -> impl Iterator<Item = u64> {
+    let chosen = count.min(most);
+    (0..chosen).map(move |at| (u128::from(at) * u128::from(count) / u128::from(chosen)) as u64)
+}

@@ -1,0 +1,194 @@
+//! What a sweep shows, in Markdown.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use raidlab_results::Better;
+
+use crate::error::SweepError;
+use crate::row::ReadRow;
+
+/// Of a key with more values than this, such as a seed, no value has a line of its own.
+const MOST_VALUES: usize = 24;
+
+/// The most errors that are told.
+const MOST_ERRORS: usize = 8;
+
+/// Gathers what rows show. Memory grows with how many values keys have, up to a bound, not with how many
+/// rows there are.
+#[derive(Debug, Default)]
+pub struct Report {
+    rows: u64,
+    errors: u64,
+    /// Errors with the points of the first row and how many rows have them.
+    reasons: BTreeMap<String, (u64, u64)>,
+    groups: BTreeMap<Group, Shown>,
+}
+
+/// Cells that are compared.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    workload: String,
+    processes: u32,
+    state: String,
+    metric: String,
+    unit: String,
+}
+
+#[derive(Debug)]
+struct Shown {
+    better: Better,
+    all: Mean,
+    best: Option<(f64, String)>,
+    /// By key, then value.
+    keys: BTreeMap<String, BTreeMap<String, Mean>>,
+}
+
+/// A geometric mean, and how many it is of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    count: u64,
+    logs: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.count += 1;
+        self.logs += libm::log(value);
+    }
+
+    fn value(self) -> f64 {
+        libm::exp(self.logs / self.count as f64)
+    }
+}
+
+impl Report {
+    /// Takes a row into account, a line of JSON.
+    ///
+    /// # Errors
+    /// When it is no row.
+    pub fn add(&mut self, line: &[u8]) -> Result<(), SweepError> {
+        let row = ReadRow::parse(line)?;
+        self.rows += 1;
+        if let Some(error) = &row.error {
+            self.errors += 1;
+            if self.reasons.len() < MOST_ERRORS || self.reasons.contains_key(error) {
+                self.reasons.entry(error.clone()).or_insert((row.point, 0)).1 += 1;
+            }
+        }
+        let Some(figure) = row.metrics.first().filter(|figure| figure.median > 0.0) else {
+            return Ok(());
+        };
+        let group = Group {
+            workload: row.workload.clone().unwrap_or_default(),
+            processes: row.processes.unwrap_or_default(),
+            state: row.state.clone().unwrap_or_default(),
+            metric: figure.metric.clone(),
+            unit: figure.unit.clone(),
+        };
+        let shown = self.groups.entry(group).or_insert_with(|| Shown {
+            better: figure.better,
+            all: Mean::default(),
+            best: None,
+            keys: BTreeMap::new(),
+        });
+        shown.all.add(figure.median);
+        let layout = row.layout.clone().unwrap_or_default();
+        let key = |value: &serde_json::Value| match value {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let keys: Vec<(String, String)> =
+            row.keys.iter().map(|(name, value)| (name.clone(), key(value))).collect();
+        let is_better = match (&shown.best, shown.better) {
+            (None, _) => true,
+            (Some((best, _)), Better::Higher) => figure.median > *best,
+            (Some((best, _)), Better::Lower) => figure.median < *best,
+        };
+        if is_better {
+            let with: Vec<String> =
+                keys.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            let what = format!("{layout}, point {}: {}", row.point, with.join(", "));
+            shown.best = Some((figure.median, what));
+        }
+        for (name, value) in keys.into_iter().chain([("layout".to_owned(), layout)]) {
+            let values = shown.keys.entry(name).or_default();
+            // One more than are shown tells that there are too many.
+            if values.len() <= MOST_VALUES || values.contains_key(&value) {
+                values.entry(value).or_default().add(figure.median);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many rows there were.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// How many of them tell of an error.
+    pub fn errors(&self) -> u64 {
+        self.errors
+    }
+
+    /// As Markdown.
+    pub fn text(&self, title: &str) -> String {
+        let mut text =
+            format!("# {title}\n\n{} cells, {} of them with an error.\n", self.rows, self.errors);
+        // A text that takes what is written takes all of it.
+        let to = &mut text;
+        for (error, (point, count)) in &self.reasons {
+            let _ = writeln!(
+                to,
+                "- {count} times, first at point {point}: {}",
+                error.replace('\n', " ")
+            );
+        }
+        let told: u64 = self.reasons.values().map(|(_, count)| count).sum();
+        if told < self.errors {
+            let _ = writeln!(to, "- {} with other errors", self.errors - told);
+        }
+        for (group, shown) in &self.groups {
+            let processes = if group.processes == 1 { "process" } else { "processes" };
+            let _ = writeln!(
+                to,
+                "\n## {}, {} {processes}, {}: {} ({})\n",
+                group.workload, group.processes, group.state, group.metric, group.unit
+            );
+            if let Some((value, what)) = &shown.best {
+                let _ = writeln!(to, "Best: {} with {what}\n", figure(*value));
+            }
+            let _ = writeln!(
+                to,
+                "| key | value | cells | geometric mean | against all |\n|---|---|---|---|---|"
+            );
+            let line = |to: &mut String, key: &str, value: &str, mean: Mean| {
+                let ratio = (mean.value() / shown.all.value() - 1.0) * 100.0;
+                let value = value.replace('|', "\\|");
+                let _ = writeln!(
+                    to,
+                    "| {key} | {value} | {} | {} | {ratio:+.1} % |",
+                    mean.count,
+                    figure(mean.value())
+                );
+            };
+            line(to, "all", "", shown.all);
+            for (key, values) in &shown.keys {
+                match values.len() {
+                    1 => {}
+                    count if count > MOST_VALUES => {
+                        let _ = writeln!(to, "| {key} | more than {MOST_VALUES} values | | | |");
+                    }
+                    _ => values.iter().for_each(|(value, mean)| line(to, key, value, *mean)),
+                }
+            }
+        }
+        text
+    }
+}
+
+/// Four digits.
+fn figure(value: f64) -> String {
+    let digits = 3 - libm::floor(libm::log10(value.abs())) as i32;
+    format!("{value:.*}", digits.clamp(0, 9) as usize)
+}

@@ -1,0 +1,232 @@
+//! Sweeps on one thread: rows, their addresses, errors, stops.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use raidlab_store::shards::{Merge, Shards};
+use raidlab_sweep::{Ended, Job, Report, SweepError, Version, csv, estimate, run_shard};
+use serde_json::Value;
+
+const STUDY: &str = r#"
+title = "Small reads"
+rounds = 2
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 4 }]
+layouts = [{ level = "raid1", members = 2 }, { level = "raid5", members = 4, chunk = "64KiB" }]
+workloads = [{ kind = "random-read", size = "32KiB" }]
+
+[[sweep.axes]]
+key = "layouts.chunk"
+values = ["64KiB", "512KiB"]
+
+[[sweep.axes]]
+key = "processes"
+values = [[1], [1, 4]]
+"#;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("raidlab-sweep-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn job(text: &str) -> Job {
+    let version = Version { raidlab: "1.0".into(), commit: None };
+    Job::parse(text, "mine.toml", Path::new(""), &version).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn rows(name: &str, text: &str, shards: u64) -> Vec<Value> {
+    let scratch = Scratch::new(name);
+    let job = job(text);
+    let of = Shards::create(&scratch.0, &job.head(shards)).expect("made");
+    for shard in 1..=shards {
+        let ran = run_shard(&job, &of, shard, &NEVER, false, &mut |_| {}).expect("run");
+        assert!(matches!(ran.ended, Ended::Finished(_)), "{ran:?}");
+        let again = run_shard(&job, &of, shard, &NEVER, false, &mut |_| {}).expect("run");
+        assert!(matches!(again.ended, Ended::Before(_)) && again.rows == 0);
+    }
+    read(&scratch.0)
+}
+
+fn read(directory: &Path) -> Vec<Value> {
+    let mut rows = Vec::new();
+    let merge = Merge::of(&[directory.to_owned()]).expect("readable");
+    merge
+        .rows(|line| {
+            rows.push(serde_json::from_slice(line).expect("JSON"));
+            Ok::<(), SweepError>(())
+        })
+        .expect("whole");
+    rows
+}
+
+#[test]
+fn a_row_is_what_its_study_alone_gives() {
+    use raidlab_study::{cell_figures, cell_seed, cells, parse};
+    let all = rows("alone", STUDY, 3);
+    assert_eq!(all.len(), 2 * (2 + 4), "two chunks, one or two numbers of processes, two layouts");
+    let job = job(STUDY);
+    for row in &all {
+        let point = job.sweep().point(row["point"].as_u64().expect("a number"));
+        let text = job.sweep().study_file(&point).expect("a study");
+        let study = parse(&text, "point.toml").expect("a study");
+        let key = cells(&study)[row["part"].as_u64().expect("a number") as usize];
+        let modelled =
+            raidlab_predict::Modelled::new(&study, Default::default()).expect("modelled");
+        let run = |round| {
+            raidlab_study::Runner::run(
+                &mut modelled.clone(),
+                &key,
+                round,
+                cell_seed(&study, &key, round),
+            )
+        };
+        let samples: Vec<_> = (0..2).map(|round| run(round).expect("run")).collect();
+        let figures = cell_figures(&study, &key, &samples);
+        assert_eq!(row["layout"], *figures[0].layout);
+        assert_eq!(row["metrics"][0]["median"].as_f64(), Some(figures[0].median));
+        assert_eq!(row["metrics"][0]["samples"][1].as_f64(), Some(figures[0].samples[1]));
+    }
+}
+
+#[test]
+fn another_value_changes_no_other_row() {
+    let plain = |mut row: Value| {
+        row.as_object_mut().expect("an object").remove("point");
+        row
+    };
+    let few: Vec<Value> = rows("few", STUDY, 2).into_iter().map(plain).collect();
+    let more = STUDY.replace("\"512KiB\"]", "\"128KiB\", \"512KiB\"]");
+    let more: Vec<Value> = rows("more", &more, 2).into_iter().map(plain).collect();
+    assert_eq!((few.len(), more.len()), (12, 18));
+    assert!(few.iter().all(|row| more.contains(row)));
+    let mut cells: Vec<&str> = more.iter().map(|row| row["cell"].as_str().expect("text")).collect();
+    cells.sort_unstable();
+    cells.dedup();
+    assert_eq!(cells.len(), 18, "each has an address of its own");
+}
+
+#[test]
+fn the_address_depends_on_the_drive_file_and_the_version() {
+    let scratch = Scratch::new("drive");
+    fs::create_dir_all(&scratch.0).expect("made");
+    let drive = raidlab_models::builtin()
+        .iter()
+        .find(|(name, _)| *name == "nas-8tb-7200")
+        .expect("there")
+        .1;
+    let text = STUDY.replace("nas-8tb-7200", "own.toml");
+    let id = |drive: &str, version: &str| {
+        fs::write(scratch.0.join("own.toml"), drive).expect("written");
+        let version = Version { raidlab: version.into(), commit: None };
+        Job::parse(&text, "mine.toml", &scratch.0, &version).expect("good").head(1).id
+    };
+    let first = id(drive, "1.0");
+    assert_eq!(id(drive, "1.0"), first);
+    assert_ne!(id(&format!("{drive}\n"), "1.0"), first);
+    assert_ne!(id(drive, "1.1"), first);
+}
+
+#[test]
+fn what_cannot_be_and_what_crashes_have_rows() {
+    let text = STUDY.replace("values = [[1], [1, 4]]", "values = [[1]]").replace(
+        "key = \"layouts.chunk\"\nvalues = [\"64KiB\", \"512KiB\"]",
+        "key = \"layouts[1].members\"\nvalues = [3, 9]",
+    );
+    let scratch = Scratch::new("crash");
+    let job = job(&text);
+    let shards = Shards::create(&scratch.0, &job.head(1)).expect("made");
+    for _ in 0..2 {
+        // As a process that is killed in the first cell.
+        let mut writer = shards.take(1, false).expect("ours").expect("not finished");
+        writer.begin().expect("begun");
+    }
+    let ran = run_shard(&job, &shards, 1, &NEVER, false, &mut |_| {}).expect("run");
+    assert_eq!((ran.rows, ran.errors), (3, 2));
+    let rows = read(&scratch.0);
+    assert!(rows[0]["error"].as_str().expect("an error").contains("ended 2 times"));
+    assert_eq!(rows[0]["layout"], "raid1(2)");
+    assert_eq!(rows[1]["error"], Value::Null);
+    assert!(
+        rows[2]["error"].as_str().expect("an error").contains("mine.toml:8: layouts.members"),
+        "{}",
+        rows[2]
+    );
+    assert_eq!(rows[2]["keys"]["layouts[1].members"], 9);
+}
+
+#[test]
+fn a_stop_loses_nothing() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let scratch = Scratch::new("stop");
+    let job = job(STUDY);
+    let shards = Shards::create(&scratch.0, &job.head(1)).expect("made");
+    let mut stops = 0;
+    loop {
+        STOP.store(false, Ordering::Relaxed);
+        let mut told = |_| STOP.store(true, Ordering::Relaxed);
+        let ran = run_shard(&job, &shards, 1, &STOP, false, &mut told).expect("run");
+        match ran.ended {
+            Ended::Stopped => stops += 1,
+            Ended::Finished(_) => break,
+            Ended::Before(_) => panic!("was not finished"),
+        }
+    }
+    assert_eq!(stops, 11, "after each row but the last");
+    assert_eq!(read(&scratch.0), rows("stopless", STUDY, 1));
+}
+
+#[test]
+fn rows_become_a_table_and_a_report() {
+    let scratch = Scratch::new("table");
+    let job = job(STUDY);
+    let shards = Shards::create(&scratch.0, &job.head(1)).expect("made");
+    run_shard(&job, &shards, 1, &NEVER, false, &mut |_| {}).expect("run");
+    let (mut table, mut report) = (Vec::new(), Report::default());
+    let mut put = csv(&mut table);
+    Merge::of(std::slice::from_ref(&scratch.0))
+        .expect("readable")
+        .rows(|line| {
+            report.add(line)?;
+            put(line)
+        })
+        .expect("whole");
+    drop(put);
+    let table = String::from_utf8(table).expect("text");
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 13);
+    assert!(lines[0].contains(",survives,key layouts.chunk,key processes,metric,"), "{}", lines[0]);
+    assert!(lines[12].contains(",512KiB,\"[1,4]\",iops,1/s,higher,"), "{}", lines[12]);
+    let text = report.text("Small reads");
+    assert!(text.contains("12 cells, 0 of them with an error."), "{text}");
+    assert!(text.contains("| layouts.chunk | 64KiB | 4 |"), "{text}");
+    assert!(text.contains("## random-read 4KiB, 4 processes, healthy: iops (1/s)"), "{text}");
+}
+
+#[test]
+fn cells_are_counted_and_timed() {
+    let found = estimate(&job(STUDY), &NEVER);
+    assert_eq!((found.points, found.cells, found.is_exact), (4, 12.0, true));
+    assert!(found.cell_seconds.is_some_and(|seconds| seconds > 0.0));
+    assert!((1..=4).contains(&found.shards()));
+    let error = Job::parse(
+        &STUDY.replace("members = 4", "members = 9"),
+        "m.toml",
+        Path::new(""),
+        &Version { raidlab: "1".into(), commit: None },
+    );
+    assert!(error.expect_err("impossible").to_string().contains("no point of the sweep can be"));
+}

@@ -67,6 +67,12 @@ pub(crate) const NBD: [Package; 3] = [
     commands("qemu-utils", &["qemu-nbd"]),
 ];
 
+/// What opens pages; their test looks for them itself. Where node is not Debian's, it brings npm, and Debian's
+/// package of npm cannot be installed beside it.
+#[allow(dead_code, reason = "only the test command installs them")]
+pub(crate) const BROWSER: [Package; 3] =
+    [commands("chromium", &["chromium"]), commands("nodejs", &["node"]), commands("npm", &["npm"])];
+
 /// The names of those of `packages` of which no command is found.
 pub(crate) fn missing(packages: &[Package]) -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -10,9 +10,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::packages;
+
 /// What npm fetches: a driver for browsers, and Deque's checks of accessibility (MPL-2.0; a tool, no part of raidlab).
 const PACKAGES: [&str; 2] = ["playwright-core@1", "axe-core@4"];
-const DEBIAN: [&str; 3] = ["chromium", "nodejs", "npm"];
 
 /// A page: its name, the arguments that write it, and the figures that it must have. `{html}` is the page,
 /// `{members}` a directory.
@@ -124,9 +125,9 @@ impl Opener {
         if install {
             apt_get()?;
         }
-        let browser = found("chromium").filter(|_| found("node").is_some());
-        let Some(browser) = browser.filter(|_| found("npm").is_some()) else {
-            return Ok(Err(format!("needs {}", DEBIAN.join(", "))));
+        let missing = packages::missing(&packages::BROWSER);
+        let Some(browser) = found("chromium").filter(|_| missing.is_empty()) else {
+            return Ok(Err(packages::reason(&missing)));
         };
         fs::create_dir_all(&place)?;
         let there = |package: &str| {
@@ -258,11 +259,12 @@ pub(crate) fn one(root: &Path, program: &Path) -> io::Result<Result<bool, String
 
 /// Installs what is missing.
 fn apt_get() -> io::Result<()> {
-    if DEBIAN.iter().all(|name| found(name.trim_end_matches("js")).is_some()) {
+    let missing = packages::missing(&packages::BROWSER);
+    if missing.is_empty() {
         return Ok(());
     }
     let mut install = Command::new("apt-get");
-    good(install.args(["install", "-y", "--no-install-recommends"]).args(DEBIAN))
+    good(install.args(["install", "-y", "--no-install-recommends"]).args(missing))
 }
 
 /// A program by its name.

@@ -11,6 +11,7 @@ mod front_pages;
 mod metadata;
 mod names;
 mod parts;
+mod programs;
 mod purity;
 mod rust;
 mod sizes;
@@ -41,6 +42,7 @@ pub(crate) fn run(root: &Path) -> io::Result<Vec<Breach>> {
 fn check(tree: &Tree) -> Vec<Breach> {
     let mut breaches = arrows::check(tree);
     breaches.extend(parts::check(tree));
+    breaches.extend(programs::check(tree));
     breaches.extend(text::check(tree));
     breaches.extend(toolchain::check(tree));
     breaches.extend(documents::check(tree));
@@ -90,6 +92,8 @@ mod tests {
             ("a.md", "a \nb"),
             ("b.md", home),
             ("crates/core/Cargo.toml", "[dependencies]\nlibc = \"0.2\"\n"),
+            ("crates/sim/Cargo.toml", "autotests = false\n[lints]\nworkspace = true\n"),
+            ("crates/sim/tests/a.rs", ""),
             ("crates/core/src/a.rs", "use std::fs;\nfn f() -> f64 { 2f64.powi(3) }\n"),
             ("crates/core/src/lib.rs", "//!\ta\n"),
             ("crates/core/src/long.rs", &long),
@@ -125,6 +129,7 @@ mod tests {
             "safety-comment",
             "syntax",
             "tab",
+            "test-programs",
             "toolchain",
             "trailing-space",
             "unfinished",

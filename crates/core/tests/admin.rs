@@ -1,13 +1,9 @@
 //! Commands: each that makes no sense now is refused by name and changes nothing.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod worst;
-
+use crate::worst;
+use crate::worst::{Bench, config, layouts};
 use raidlab_core::contract::{Admin, Event, Input, Pacing, Refusal, RepairSource, Scrub, Work};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
-use worst::{Bench, config, layouts};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
 

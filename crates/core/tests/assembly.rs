@@ -1,8 +1,7 @@
 //! Starting an array from what its members say: who is fresh, who is stale, who went on alone.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
+use crate::support::carried::{found, start, superblock};
+use crate::support::{ANYTHING, Driver, Word};
 use raidlab_core::consistency::{
     Allow, AssembleError, Examined, Finding, Found, ResyncCost, Unusable, Unused, Wanted,
 };
@@ -13,8 +12,6 @@ use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors, Time,
 };
 use raidlab_random::SplitMix64;
-use support::carried::{found, start, superblock};
-use support::{ANYTHING, Driver, Word};
 
 fn config(layout: Layout) -> Config {
     let mut config = Config::uniform(layout, Sectors(64));

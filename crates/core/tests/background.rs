@@ -1,10 +1,8 @@
 //! Background work under load, in random order: rebuild, replacement, resync, scrub, pacing.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod worst;
-
+use crate::support;
+use crate::support::Driver;
+use crate::worst::{Bench, config, has_parity, layouts, tight};
 use raidlab_core::contract::{
     Admin, Event, Input, IoOp, Outcome, Pacing, RepairSource, RequestId, Scrub, Segment, Work,
 };
@@ -12,8 +10,6 @@ use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
-use support::Driver;
-use worst::{Bench, config, has_parity, layouts, tight};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
 

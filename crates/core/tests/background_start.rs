@@ -1,17 +1,13 @@
 //! Background work after a start: resync, all or by the bitmap; rebuilds that go on where they were;
 //! members that come back.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod worst;
-
+use crate::support::{ANYTHING, Word};
+use crate::worst;
+use crate::worst::{Bench, has_parity, layouts, tight};
 use raidlab_core::contract::{
     Admin, Event, Input, IoOp, IoOutcome, Outcome, Pacing, Record, Refusal, Scrub, Work,
 };
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
-use support::{ANYTHING, Word};
-use worst::{Bench, has_parity, layouts, tight};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
 

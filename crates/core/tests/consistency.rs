@@ -1,11 +1,10 @@
 //! What is recorded before writes go out and before they are answered, in any order of completion.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::support::records::superblocks;
+use crate::support::{Driver, Word, Work, field};
 use raidlab_core::consistency::Examined;
 use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Record};
 use raidlab_core::geometry::{Holds, Place};
@@ -13,8 +12,6 @@ use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
 use raidlab_random::SplitMix64;
-use support::records::superblocks;
-use support::{Driver, Word, Work, field};
 
 const SECTORS: u64 = 64;
 const CHUNK: Sectors = Sectors(4);

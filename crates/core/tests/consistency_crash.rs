@@ -1,18 +1,15 @@
 //! Crashes again and again, members that leave and come back, and what must be there afterwards.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::support::{Driver, Word};
 use raidlab_core::consistency::Examined;
 use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Refusal, RequestId};
 use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
 use raidlab_random::SplitMix64;
-use support::{Driver, Word};
 
 const SECTORS: u64 = 64;
 

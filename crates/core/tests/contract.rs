@@ -1,16 +1,11 @@
 //! The contract: what is refused, what is ignored, what is held back, and in which order.
 
-#[path = "../examples/driver.rs"]
-mod driver_example;
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
+use crate::support::{Driver, Work};
 use raidlab_core::contract::{
     Admin, Completion, Event, Input, IoOp, IoOutcome, Outcome, Refusal, Scratch, Segment, Token,
 };
 use raidlab_core::{Config, Layout, Level, Limits, MemberConfig, MemberIndex, Sectors};
 use raidlab_random::SplitMix64;
-use support::{Driver, Work};
 
 fn driver(level: Level, members: u16) -> Driver {
     let mut layout = Layout::new(level, members);

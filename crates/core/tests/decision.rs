@@ -1,18 +1,15 @@
 //! The decision about a start: every set of members with any history, readable or not, against an account of
 //! which member has which acknowledged writes that is kept outside of the arrays.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
 use std::collections::BTreeSet;
 
+use crate::support::carried::{MEMBER, mirror, raid5, start};
+use crate::support::records::{next_nonce, nonces_from};
+use crate::support::{Driver, Word};
 use raidlab_core::consistency::{AssembleError, Assembled, Carried, Examined, Finding, Found};
 use raidlab_core::contract::{Admin, Input, Outcome, Superblock};
 use raidlab_core::{Config, Consistency, MemberIndex, Sectors};
 use raidlab_random::SplitMix64;
-use support::carried::{MEMBER, mirror, raid5, start};
-use support::records::{next_nonce, nonces_from};
-use support::{Driver, Word};
 
 /// Something that happens to an array.
 #[derive(Clone, Copy, Debug)]

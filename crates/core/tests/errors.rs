@@ -1,18 +1,15 @@
 //! Errors of members: mended in place, counted, listed; and what is lost exactly when it must be.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod worst;
-
+use crate::support;
+use crate::worst;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use crate::worst::{Bench, config, layouts, tight};
 use raidlab_core::contract::{Event, IoOp, IoOutcome, MemberIo, Outcome, Segment, Work};
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
-use worst::{Bench, config, layouts, tight};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
 

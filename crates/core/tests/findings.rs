@@ -1,8 +1,8 @@
 //! What each finding on a member or on the log device means for a start: one test for each rule.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
+use crate::support::carried::{MEMBER, carries, found, mirror, raid5, start, superblock, unused};
+use crate::support::records::IDENTITY;
+use crate::support::{Driver, Word};
 use raidlab_core::consistency::{
     Allow, AssembleError, Carried, Examined, Finding, Found, LogEntry, ResyncCost, Unusable, Wanted,
 };
@@ -11,9 +11,6 @@ use raidlab_core::contract::{
 };
 use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector, Sectors, Time};
 use raidlab_random::SplitMix64;
-use support::carried::{MEMBER, carries, found, mirror, raid5, start, superblock, unused};
-use support::records::IDENTITY;
-use support::{Driver, Word};
 
 fn carried(one: &mut Examined) -> &mut Carried {
     match &mut one.superblock {

@@ -1,11 +1,9 @@
 //! Logs over crashes: what was promised is there afterwards, with or without a member.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::support::{Driver, Word, Work, field, records::superblocks};
 use raidlab_core::contract::{
     self, Admin, Event, Input, IoOp, IoOutcome, LOG_HEADER, Outcome, Record, Refusal, Request,
     RequestId, Scrub, Segment,
@@ -13,7 +11,6 @@ use raidlab_core::contract::{
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors, Tie};
 use raidlab_random::SplitMix64;
-use support::{Driver, Word, Work, field, records::superblocks};
 
 const CHUNK: u64 = 8;
 const MEMBER: u64 = 32;

@@ -1,17 +1,15 @@
 //! The array against a flat copy of what it should hold.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
+use crate::support;
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::support::{Driver, Work, field};
 use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Segment};
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::layout::Redundancy;
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_random::SplitMix64;
-use support::{Driver, Work, field};
 
 const CHUNK: u64 = 8;
 

@@ -1,16 +1,13 @@
 //! Nested levels as one volume: addresses both ways, rebuilds of drives and of whole arrays, scrubs, stops.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
 use std::collections::BTreeSet;
 
+use crate::support::Driver;
 use raidlab_core::contract::{
     Admin, Event, Input, IoOp, IoOutcome, Outcome, Pacing, Refusal, RepairSource, Scrub, Work,
 };
 use raidlab_core::geometry::{Geometry, Holds};
 use raidlab_core::{Config, ConfigError, Layout, MemberIndex, Sector, Sectors, Volume};
-use support::Driver;
 
 const DRIVE: Sectors = Sectors(64);
 

@@ -1,19 +1,14 @@
 //! Members that are in service and hold only part of what they should: behind a resync, in a rebuild, with listed
 //! blocks. What they lack is taken from elsewhere, by every read policy and every kind of background work.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod worst;
-
+use crate::support::Word;
+use crate::worst::{Bench, config, layouts, tight};
 use raidlab_core::contract::{Admin, Event, IoOp, IoOutcome, Outcome, Pacing, Scrub};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors,
 };
 use raidlab_random::SplitMix64;
-use support::Word;
-use worst::{Bench, config, layouts, tight};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
 

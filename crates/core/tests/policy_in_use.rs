@@ -1,12 +1,9 @@
 //! Policies as the array uses them: which member each read goes to.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
+use crate::support::Driver;
 use raidlab_core::contract::{IoOp, Outcome, Segment};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Array, Config, Layout, Level, MemberIndex, Sectors};
-use support::Driver;
 
 fn driver(layout: Layout, policy: &str) -> Driver {
     let read_policy: ReadPolicy = policy.parse().expect("a policy");

@@ -1,8 +1,8 @@
 //! Drives that are back in their place of a running array: which may come back as they are, and that all is right then.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
+use crate::support::carried::carries;
+use crate::support::records::{IDENTITY, Records};
+use crate::support::{Driver, Word};
 use raidlab_core::consistency::{AssembleError, Examined, Finding, ReturnRefusal, Unusable};
 use raidlab_core::contract::{
     Admin, Epoch, Input, IoOp, IoOutcome, Outcome, Record, Segment, Superblock,
@@ -11,9 +11,6 @@ use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
 use raidlab_random::SplitMix64;
-use support::carried::carries;
-use support::records::{IDENTITY, Records};
-use support::{Driver, Word};
 
 const MEMBER: u64 = 256;
 const FORCED: Word = Word { missing: true, dirty_degraded: false };

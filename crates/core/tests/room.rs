@@ -1,20 +1,16 @@
 //! Members without room: writes wait and go out again, nobody fails before the time is up, and nothing is
 //! lost, whatever else happens meanwhile.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod worst;
-
+use crate::worst;
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::support::Work;
+use crate::worst::{Bench, config, layouts, tight};
 use raidlab_core::contract::{
     Event, Input, IoOp, IoOutcome, MemberIo, Outcome, RequestId, Segment,
 };
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sectors, Time};
-use support::Work;
-use worst::{Bench, config, layouts, tight};
 
 const FULL: MemberIndex = MemberIndex(1);
 const WAIT: Nanos = Nanos::from_millis(60_000);

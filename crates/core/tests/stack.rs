@@ -1,8 +1,6 @@
 //! Nested levels against a flat copy of what they should hold.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
+use crate::support::{Driver, Work as Asked};
 use raidlab_core::contract::{
     Admin, Event, Input, IoOp, IoOutcome, Outcome, Refusal, Segment, Work,
 };
@@ -11,7 +9,6 @@ use raidlab_core::policy::ReadPolicy;
 use raidlab_core::stack::{Stack, StackConfig};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_random::SplitMix64;
-use support::{Driver, Work as Asked};
 
 const DRIVE: Sectors = Sectors(64);
 

@@ -1,13 +1,10 @@
 //! How stripes are written: batches gathered, ties broken, large writes planned once a stripe, and
 //! what a stripe cache saves.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
+use crate::support::{Driver, Work};
 use raidlab_core::contract::{Input, IoOp, IoOutcome, Outcome, Request, RequestId, Segment};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors, Tie};
 use raidlab_random::SplitMix64;
-use support::{Driver, Work};
 
 const CHUNK: u64 = 16;
 

@@ -1,11 +1,8 @@
 //! Moments the array waits for: what comes later does not put them off.
 
-#[allow(dead_code, reason = "shared by tests that use different parts")]
-mod support;
-
+use crate::support::{Driver, Work};
 use raidlab_core::contract::{Input, IoOp, Segment};
 use raidlab_core::{Config, Layout, Level, Nanos, Sectors, Time};
-use support::{Driver, Work};
 
 /// An I/O that is never answered is given up at its own deadline, however many go out after it.
 #[test]

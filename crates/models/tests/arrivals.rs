@@ -1,8 +1,6 @@
 //! A drive under open arrivals, against queueing theory; and a slow interface.
 
-mod harness;
-
-use harness::{Harness, Read, Write, figures};
+use crate::harness::{Harness, Read, Write, figures};
 use raidlab_core::units::{Nanos, Time};
 use raidlab_models::{DriveInput, DriveIo, DriveIoId, DriveOutput, HardDisk, HardDiskSpec};
 use raidlab_random::SplitMix64;

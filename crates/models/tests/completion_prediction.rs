@@ -1,8 +1,6 @@
 //! A drive that predicts the ends of its commands answers as one that takes step by step.
 
-mod harness;
-
-use harness::{Flush, NAMES, Read, Write, figures, queueing_figures};
+use crate::harness::{Flush, NAMES, Read, Write, figures, queueing_figures};
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, Sector, Time};
 use raidlab_models::{

@@ -1,8 +1,6 @@
 //! The same inputs give the same times on every machine, in debug and in release.
 
-mod harness;
-
-use harness::{Flush, Harness, Read, Write, figures, queueing_figures};
+use crate::harness::{Flush, Harness, Read, Write, figures, queueing_figures};
 use raidlab_core::units::{Nanos, Sectors};
 use raidlab_models::{Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};
 use raidlab_random::SplitMix64;

@@ -1,8 +1,6 @@
 //! What firmwares do differently, each rule by itself.
 
-mod harness;
-
-use harness::{Harness, Read, Write, figures};
+use crate::harness::{Harness, Read, Write, figures};
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::{CommandOverheads, Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};
 use raidlab_random::SplitMix64;

@@ -1,10 +1,8 @@
 //! What holds for any sequence of commands.
 
-mod harness;
-
 use std::collections::BTreeMap;
 
-use harness::{Done, Flush, Harness, NAMES, Read, Write, figures};
+use crate::harness::{Done, Flush, Harness, NAMES, Read, Write, figures};
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, Sector, Sectors};
 use raidlab_models::{Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};

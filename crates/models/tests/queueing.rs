@@ -1,10 +1,9 @@
 //! The command queue: gain, patience, order, several readers.
 
-mod harness;
-
+use crate::harness;
 use std::collections::BTreeMap;
 
-use harness::{Flush, Harness, Read, Write, figures, queueing_figures};
+use crate::harness::{Flush, Harness, Read, Write, figures, queueing_figures};
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::HardDiskFigures;
 use raidlab_random::SplitMix64;

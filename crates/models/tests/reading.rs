@@ -1,8 +1,6 @@
 //! Reads against closed forms.
 
-mod harness;
-
-use harness::{Harness, NAMES, Read, figures};
+use crate::harness::{Harness, NAMES, Read, figures};
 use raidlab_core::units::{Nanos, Sectors};
 use raidlab_random::SplitMix64;
 

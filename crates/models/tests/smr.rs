@@ -1,8 +1,6 @@
 //! Shingled disks: bursts into the media cache, cleaning, streams, against closed forms.
 
-mod harness;
-
-use harness::{Flush, Harness, Read, Write, figures as disk};
+use crate::harness::{Flush, Harness, Read, Write, figures as disk};
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::{Drive, HardDiskFigures, Smr, SmrFigures, SmrSpec};
 use raidlab_random::SplitMix64;

@@ -1,8 +1,6 @@
 //! SSDs against closed forms.
 
-mod harness;
-
-use harness::{Flush, Harness, Read, Write};
+use crate::harness::{Flush, Harness, Read, Write};
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::ssd::MOST_SUSPENDS;
 use raidlab_models::{Drive, Ssd, SsdFigures, SsdSpec};

@@ -1,8 +1,6 @@
 //! Writes, the write buffer, flushes, against closed forms.
 
-mod harness;
-
-use harness::{Flush, Harness, NAMES, Read, Write, figures};
+use crate::harness::{Flush, Harness, NAMES, Read, Write, figures};
 use raidlab_core::units::{Nanos, Sectors};
 use raidlab_models::HardDiskFigures;
 use raidlab_random::SplitMix64;

@@ -1,13 +1,11 @@
 //! The rule for verdicts against values computed by hand.
 
-mod support;
-
+use crate::support::Random;
 use raidlab_results::comparison::{
     Comparison, Row, Standing, correlation, fewest_rounds, log_ratios,
 };
 use raidlab_results::conduct::{drift, floors, outliers, predecessors, steady};
 use raidlab_results::{Better, Verdict};
-use support::Random;
 
 const BASE: [f64; 9] = [100.0, 110.0, 90.0, 105.0, 95.0, 100.0, 99.0, 101.0, 98.0];
 

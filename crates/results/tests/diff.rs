@@ -1,10 +1,8 @@
 //! Two documents against each other: by hand, and on made-up rounds whose truth is known.
 
-mod support;
-
+use crate::support::{Random, cell, document};
 use raidlab_results::diff::{Change, Counts, Diff, DiffKind, FALSE_SHARE};
 use raidlab_results::{Better, Clock, Replays, Results};
-use support::{Random, cell, document};
 
 fn of(before: &Results, after: &Results) -> Diff {
     let (before, after) = (std::slice::from_ref(before), std::slice::from_ref(after));

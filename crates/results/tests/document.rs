@@ -1,7 +1,6 @@
 //! The document as text, and looking things up in it.
 
-mod support;
-
+use crate::support;
 use std::collections::BTreeMap;
 
 use raidlab_results::{

@@ -1,13 +1,11 @@
 //! How often the rule for verdicts is right, under the stopping rule that studies have: on made-up rounds whose truth
 //! is known. Seeds are fixed, so nothing here is left to chance.
 
-mod support;
-
+use crate::support::Random;
 use raidlab_results::comparison::{Row, correlation, fewest_rounds, log_ratios};
 use raidlab_results::conduct::floors;
 use raidlab_results::statistics::{median, median_interval};
 use raidlab_results::{Better, Verdict};
-use support::Random;
 
 /// Rounds at most.
 const MOST: usize = 20;

@@ -1,8 +1,6 @@
 //! What of the rounds the document keeps for figures.
 
-#[path = "support/mod.rs"]
-mod support;
-
+use crate::support;
 use std::collections::BTreeMap;
 
 use raidlab_core::{Nanos, Sectors};

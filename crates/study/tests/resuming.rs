@@ -1,15 +1,13 @@
 //! A study that was stopped goes on as if it had not been.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use crate::support::{on, sample};
 use raidlab_study::{
     CellKey, CellRun, Event, Progress, Runner, Sample, Samples, Study, cells, default_study, parse,
     resume_rounds, resume_rounds_parallel, run_rounds,
 };
-use support::{on, sample};
 
 /// Two layouts and one workload, with further rounds until the precision is reached.
 fn study() -> Study {

@@ -1,11 +1,10 @@
 //! Running studies with a runner whose samples follow from the cell, the round and the seed.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex};
 
+use crate::support::{on, sample};
 use raidlab_core::{Nanos, Sectors};
 use raidlab_results::conduct::outliers;
 use raidlab_results::statistics::{mean, median, median_interval, spread_percent};
@@ -14,7 +13,6 @@ use raidlab_study::{
     CellKey, Event, Progress, Runner, Sample, Samples, State, Study, cell_seed, cells,
     default_study, order, parse, run_rounds, run_rounds_parallel, summarise,
 };
-use support::{on, sample};
 
 /// The default study with six of its layouts, and rounds enough to tell five from their baseline.
 fn study() -> Study {

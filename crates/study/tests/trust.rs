@@ -1,14 +1,12 @@
 //! What results say of how far predicted cells can be trusted, and what verdicts make of it.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{on, sample};
 use raidlab_core::Sectors;
 use raidlab_results::trust::Trust;
 use raidlab_results::{Cell, Clock, Results, Verdict};
 use raidlab_study::{CellKey, Runner, Sample, Study, parse, run_rounds, summarise};
-use support::{on, sample};
 
 /// Three layouts, of which the model cannot tell the second from the first.
 struct Near;

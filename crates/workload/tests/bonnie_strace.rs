@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use raidlab_workload::null::{NullStep, NullTarget};
 use raidlab_workload::{FileDescriptor, Op, Parameters, Seek, Setting, make};
 
-mod bonnie_support;
-use bonnie_support::{
+use crate::bonnie_support::{
     Calls, SEED, expect_equal, is_skipped, original, seeks, sort_listed, without_last_unlink,
 };
 

@@ -7,16 +7,13 @@
 //! `cp` and `tar` name. Afterwards the files that the programs left are compared with what the
 //! workloads expect.
 
-#[path = "copy_support/mod.rs"]
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
+use crate::copy_support::{Place, by_file, entries, is_root, needs, ours};
 use raidlab_workload::{Archive, Bytes, Op, Parameters, Setting, TarXf, Workload, make};
-use support::{Place, by_file, entries, is_root, needs, ours};
 
 fn workload(kind: &str, text: &str) -> Arc<dyn Workload> {
     let pairs = text.split_whitespace().map(|pair| pair.split_once('=').expect("key=value"));

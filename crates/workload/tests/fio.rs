@@ -1,5 +1,6 @@
 //! What jobs ask for on a target that does nothing, where an operation takes a microsecond.
 
+use crate::support;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use raidlab_core::Time;
@@ -9,8 +10,7 @@ use raidlab_workload::{
     WorkloadErrorKind, fio, make,
 };
 
-mod support;
-use support::{run, workload};
+use crate::support::{run, workload};
 
 /// The reads and writes of a process: whether it is a write, where, how much.
 fn moves(steps: &[NullStep], process: usize) -> Vec<(bool, u64, u64)> {

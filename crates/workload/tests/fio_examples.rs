@@ -3,13 +3,12 @@
 //! They are not kept here. `RAIDLAB_FIO_EXAMPLES` names the directory `examples` of fio's sources; without
 //! it the test looks where distributions put them, and says that it was skipped when there are none.
 
+use crate::support;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::{Setting, fio};
-
-mod support;
 
 /// What became of a job file.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,8 +7,7 @@ use raidlab_workload::null::NullStep;
 use raidlab_workload::{FileDescriptor, Io, Op, Seek};
 use serde_json::Value;
 
-mod support;
-use support::{Call, Scratch, has_programs, run, section, traced, workload};
+use crate::support::{Call, Scratch, has_programs, run, section, traced, workload};
 
 /// The same of a run on a target that does nothing.
 fn planned(options: &str) -> Vec<Call> {

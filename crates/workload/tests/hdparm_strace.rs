@@ -4,8 +4,7 @@
 use raidlab_core::{Nanos, Time};
 use raidlab_workload::{Op, OpResult, Parameters, Seek, Setting, make};
 
-mod hdparm_support;
-use hdparm_support::{SIZE, hdparm_calls, loop_or_skip, reads};
+use crate::hdparm_support::{SIZE, hdparm_calls, loop_or_skip, reads};
 
 /// What the workload asks for on a device of the same size, with `step` for each read.
 fn workload_calls(kind: &str, parameters: &[(&str, &str)], step: Nanos) -> Vec<String> {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::programs;
 use super::tree::{Breach, Tree};
 use crate::docs::block;
 use crate::markdown::Document;
@@ -144,13 +145,23 @@ fn of_cargo(tree: &Tree, words: &[&str]) -> Vec<String> {
         };
         let ends =
             [format!("/{directory}/{}.rs", pair[1]), format!("/{directory}/{}/main.rs", pair[1])];
-        let is_it =
-            |path: &String| path.starts_with(&below) && ends.iter().any(|end| path.ends_with(end));
+        let is_it = |path: &String| {
+            path.starts_with(&below)
+                && ends.iter().any(|end| path.ends_with(end))
+                && (directory != "tests" || is_program(tree, path, pair[1]))
+        };
         if !tree.files.keys().any(is_it) {
             wrong.push(format!("there is no `{} {}` in {below}", pair[0], pair[1]));
         }
     }
     wrong
+}
+
+/// Whether a file with tests is a program of its own, and not a part of one.
+fn is_program(tree: &Tree, path: &str, name: &str) -> bool {
+    let directory = path.rsplit_once("/tests/").map_or("", |(directory, _)| directory);
+    let listed = tree.get(&format!("{directory}/Cargo.toml")).and_then(programs::listed);
+    listed.is_none_or(|listed| listed.contains(&name))
 }
 
 /// Line and target of each link within the repository.
@@ -232,7 +243,9 @@ mod tests {
             ("crates/core/Cargo.toml", ""),
             ("crates/core/tests/model.rs", ""),
             ("crates/core/benches/deep/main.rs", ""),
-            ("crates/sim/Cargo.toml", ""),
+            ("crates/sim/Cargo.toml", "autotests = false\n\n[[test]]\nname = \"all\"\n"),
+            ("crates/sim/tests/all.rs", "mod paths;\n"),
+            ("crates/sim/tests/paths.rs", ""),
         ]);
         check(&tree).into_iter().map(|breach| breach.line).collect()
     }
@@ -266,6 +279,7 @@ mod tests {
     fn cargo_commands_name_what_is_there() {
         for good in [
             "cargo test -p raidlab-core --test model -- --nocapture",
+            "cargo test -p raidlab-sim --test all",
             "cargo bench --bench deep",
             "cargo xtask tidy",
             "cargo xtask bugs --sample 6",
@@ -275,6 +289,7 @@ mod tests {
         }
         for bad in [
             "cargo test -p raidlab-sim --test model",
+            "cargo test -p raidlab-sim --test paths",
             "cargo test -p raidlab-none",
             "cargo bench --bench model",
             "cargo run --example model",

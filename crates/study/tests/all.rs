@@ -1,0 +1,11 @@
+//! The tests of this crate as one program: each program more is linked and holds the shared parts once more.
+
+mod support;
+
+mod course;
+mod parse_bad;
+mod parse_good;
+mod rebuild;
+mod resuming;
+mod running;
+mod trust;

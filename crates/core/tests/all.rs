@@ -2,6 +2,8 @@
 
 #[path = "../examples/driver.rs"]
 mod driver_example;
+#[path = "../../../tests/support/extent.rs"]
+mod extent;
 mod support;
 mod worst;
 

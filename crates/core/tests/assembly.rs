@@ -1,5 +1,6 @@
 //! Starting an array from what its members say: who is fresh, who is stale, who went on alone.
 
+use crate::extent::Extent;
 use crate::support::carried::{found, start, superblock};
 use crate::support::{ANYTHING, Driver, Word};
 use raidlab_core::consistency::{
@@ -46,9 +47,12 @@ fn every_set_of_damaged_and_stale_copies_is_voted_on() {
         let sets = 1u64 << (members - 1);
         let each = 1 + 3 * sets;
         let all = each.pow(members as u32);
-        // All of them, but for raid6 whose four members are judged as a mirror's are.
-        let stride = if config.layout.level == Level::Raid6 { 7 } else { 1 };
-        for index in (0..all).step_by(stride) {
+        // Of four members there are 390,625, every sixteenth of which is tried in each run.
+        let (start, stride) = match Extent::from_environment() {
+            Extent::Sample(number) if members == 4 => (u64::from(number % 16), 16),
+            _ => (0, 1),
+        };
+        for index in (start..all).step_by(stride) {
             let copies: Vec<_> = (0..members)
                 .map(|m| {
                     let choice = index / each.pow(m as u32) % each;
@@ -63,7 +67,7 @@ fn every_set_of_damaged_and_stale_copies_is_voted_on() {
             tried += 1;
         }
     }
-    assert!(tried > 400_000);
+    assert!(tried > 50_000);
 }
 
 fn members(unused: &[Unused]) -> u64 {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use crate::extent::Extent;
 use raidlab_core::contract::{
     Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, Output, Pacing,
     Record, Request, RequestId, Segment, Token,
@@ -183,6 +184,7 @@ fn begin(world: &mut World, random: &mut SplitMix64) {
 #[test]
 fn arrays_with_one_key_do_the_same_from_there_on() {
     let bitmap = Consistency::Bitmap { chunk: Sectors(8) };
+    let programs = Extent::from_environment().choose((0..120).collect(), 40);
     for (name, consistency) in [
         ("raid1(2)", Consistency::None),
         ("raid1(3)", bitmap),
@@ -197,7 +199,7 @@ fn arrays_with_one_key_do_the_same_from_there_on() {
         // Of all programs: what they asked for must show in the key.
         let mut met = 0;
         let mut seen: HashMap<_, World> = HashMap::new();
-        for program in 0..120 {
+        for &program in &programs {
             for walk in 0..12 {
                 let mut world = World::new(&config);
                 begin(&mut world, &mut SplitMix64::new(program));
@@ -230,6 +232,6 @@ fn arrays_with_one_key_do_the_same_from_there_on() {
                 }
             }
         }
-        assert!(met > 1_000, "{name}: {met} times only");
+        assert!(met > 300, "{name}: {met} times only");
     }
 }

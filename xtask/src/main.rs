@@ -73,7 +73,7 @@ usage: cargo xtask TASK
                    opens reports in headless Chromium (chromium, node and npm; --install gets them): errors,
                    requests, figures, sorting, filters, downloads, touch, what is cut off, axe-core;
                    --shots: pictures; --with: of this raidlab instead of building it; --only: default, states,
-                   real, files, replay, kernel or ten-thousand alone
+                   sizes, real, files, replay, kernel or ten-thousand alone
   bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the

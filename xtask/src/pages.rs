@@ -1,5 +1,6 @@
 //! Pages that raidlab writes, opened in headless Chromium and used as people use them: the default run, a run with
-//! members lost and rebuilt, one on member files and one beside the model, a replay, one on a kernel, and 10,000 cells.
+//! members lost and rebuilt, one of layouts with long names over block sizes, one on member files and one beside the
+//! model, a replay, one on a kernel, and 10,000 cells.
 //!
 //! `pages.mjs` looks for errors, requests, figures that are missing, what is cut off, what sorting takes, and by
 //! axe-core for what people cannot read or reach.
@@ -16,7 +17,7 @@ use crate::packages;
 const PACKAGES: [&str; 2] = ["playwright-core@1", "axe-core@4"];
 
 /// A page: its name, the arguments that write it, and the figures that it must have. `{html}` is the page,
-/// `{members}` a directory.
+/// `{members}` a directory, `{on-kernel}` and `{block-sizes}` are studies.
 struct Page {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -28,7 +29,7 @@ struct Page {
 const LARGE: &str = "ten-thousand";
 const SMALL: &[&str] = &["--size", "4MiB", "--rounds", "2", "--no-store", "--quiet"];
 
-const PAGES: [Page; 6] = [
+const PAGES: [Page; 7] = [
     Page {
         name: "default",
         arguments: &["compare", "--no-store", "--quiet", "--html", "{html}"],
@@ -52,6 +53,12 @@ const PAGES: [Page; 6] = [
         needs_kernel: false,
     },
     Page {
+        name: "sizes",
+        arguments: &["compare", "{block-sizes}", "--no-store", "--quiet", "--html", "{html}"],
+        figures: "sweep,percent,rate,latency,ecdf,busy,blocks,choice",
+        needs_kernel: false,
+    },
+    Page {
         name: "real",
         arguments: &["compare", "--on", "{members}", "--html", "{html}"],
         figures: "percent,scaling,finish,latency,ecdf,rate,heat,blocks,choice",
@@ -71,7 +78,7 @@ const PAGES: [Page; 6] = [
     },
     Page {
         name: "kernel",
-        arguments: &["compare", "{study}", "--on", "virtual,kernel:6.12", "--html", "{html}"],
+        arguments: &["compare", "{on-kernel}", "--on", "virtual,kernel:6.12", "--html", "{html}"],
         figures: "residuals,latency,choice",
         needs_kernel: true,
     },
@@ -197,6 +204,34 @@ size = \"1MiB\"
 span = \"256MiB\"
 ";
 
+/// The study of the page over block sizes, but for its workloads.
+const BLOCK_SIZES: &str = "title = \"Blocks of four sizes\"
+baseline = [\"raid5(4) chunk=64K\"]
+
+[[drives]]
+name = \"nas\"
+model = \"nas-8tb-7200\"
+count = 4
+
+[[layouts]]
+level = \"raid5\"
+members = 4
+chunk = \"64KiB\"
+
+[[layouts]]
+level = \"raid10\"
+members = 4
+chunk = \"256KiB\"
+";
+
+/// That study, with a workload for each size: below a chunk, a chunk of either layout, several.
+fn block_sizes() -> String {
+    let workload = |block: &str| {
+        format!("\n[[workloads]]\nkind = \"random-write\"\nblock = \"{block}\"\nsize = \"24MiB\"\n")
+    };
+    BLOCK_SIZES.to_owned() + &["4KiB", "64KiB", "256KiB", "768KiB"].map(workload).concat()
+}
+
 /// Writes the pages and opens them. Whether all are good.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> io::Result<bool> {
     let Some(options) = Options::parse(arguments) else {
@@ -293,10 +328,12 @@ fn written(program: &Path, place: &Path, page: &Page) -> io::Result<PathBuf> {
     let html = place.join(format!("{}.html", page.name));
     let members = place.join("members");
     fs::create_dir_all(&members)?;
-    let study = place.join("kernel.toml");
-    fs::write(&study, ON_KERNEL)?;
+    let (on_kernel, sizes) = (place.join("kernel.toml"), place.join("sizes.toml"));
+    fs::write(&on_kernel, ON_KERNEL)?;
+    fs::write(&sizes, block_sizes())?;
     let argument = |word: &&str| {
-        let word = word.replace("{study}", &study.display().to_string());
+        let word = word.replace("{on-kernel}", &on_kernel.display().to_string());
+        let word = word.replace("{block-sizes}", &sizes.display().to_string());
         let word = word.replace("{html}", &html.display().to_string());
         word.replace("{members}", &members.display().to_string())
     };

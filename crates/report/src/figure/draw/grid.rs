@@ -2,18 +2,20 @@
 
 use maud::html;
 
-use super::{Drawn, LETTER, SMALL, WIDTH, px, width_of, wrapped};
+use super::{Drawn, SMALL, WIDTH, px, width_of, wrapped};
 use crate::figure::model::Grid;
 
 /// Height of a field.
 const FIELD: f64 = 24.0;
 /// Between the lines of a head.
 const LINE: f64 = 12.0;
+/// Room for a letter of a name: names such as `raid10(4) chunk=256K` have wider ones than running text.
+const NAME_LETTER: f64 = 7.0;
 /// The widest field.
 const WIDEST: f64 = 92.0;
 
 pub(super) fn draw(grid: &Grid) -> Drawn {
-    let names = grid.rows.iter().map(|(name, _)| width_of(name, LETTER));
+    let names = grid.rows.iter().map(|(name, _)| width_of(name, NAME_LETTER));
     let left = (names.fold(0.0, f64::max) + 8.0).min(170.0);
     let width = ((WIDTH - left - 2.0) / grid.columns.len().max(1) as f64).min(WIDEST);
     let letters = ((width - 2.0) / SMALL) as usize;

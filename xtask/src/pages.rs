@@ -257,7 +257,8 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> io::Result<bool> {
     for page in PAGES.iter().filter(|page| options.has(page.name)) {
         if page.needs_kernel && !has_kernel(&program) {
             println!(
-                "SKIPPED page {}: no kernel 6.12; cargo xtask kernel 6.12 builds it",
+                "SKIPPED page {}: no kernel 6.12, or no programs for its guests; cargo xtask kernel 6.12 and \
+                 cargo xtask kernel programs build them",
                 page.name
             );
             continue;

@@ -1,4 +1,5 @@
 //! The tests of this crate as one program: each program more is linked and holds the shared parts once more.
+#![allow(clippy::duplicate_mod, reason = "the helpers of four tests need the same of others")]
 
 mod bonnie_support;
 mod copy_support;

@@ -39,6 +39,8 @@ struct Group {
 struct Shown {
     better: Better,
     all: Mean,
+    /// Halves of intervals, as shares of medians: how many, and their sum.
+    widths: (u64, f64),
     best: Option<(f64, String)>,
     /// By key, then value.
     keys: BTreeMap<String, BTreeMap<String, Mean>>,
@@ -89,10 +91,15 @@ impl Report {
         let shown = self.groups.entry(group).or_insert_with(|| Shown {
             better: figure.better,
             all: Mean::default(),
+            widths: (0, 0.0),
             best: None,
             keys: BTreeMap::new(),
         });
         shown.all.add(figure.median);
+        if let Some([low, high]) = figure.ci95 {
+            shown.widths.0 += 1;
+            shown.widths.1 += (high - low) / 2.0 / figure.median;
+        }
         let layout = row.layout.clone().unwrap_or_default();
         let key = |value: &serde_json::Value| match value {
             serde_json::Value::String(text) => text.clone(),
@@ -158,6 +165,16 @@ impl Report {
             if let Some((value, what)) = &shown.best {
                 let _ = writeln!(to, "Best: {} with {what}\n", figure(*value));
             }
+            let _ = match shown.widths {
+                (0, _) => writeln!(to, "Cells have no intervals: they have fewer than 6 rounds.\n"),
+                (count, sum) => {
+                    let percent = sum / count as f64 * 100.0;
+                    writeln!(
+                        to,
+                        "A cell's 95 % interval is ±{percent:.1} % of its median on average.\n"
+                    )
+                }
+            };
             let _ = writeln!(
                 to,
                 "| key | value | cells | geometric mean | against all |\n|---|---|---|---|---|"

@@ -120,6 +120,21 @@ fn another_value_changes_no_other_row() {
 }
 
 #[test]
+fn an_address_tells_draws_apart() {
+    let cell = |name: &str, text: &str| rows(name, text, 1)[0]["cell"].clone();
+    let shared =
+        |text: &str| text.replacen("\n[[sweep", "\n[sweep]\ndraws = \"shared\"\n\n[[sweep", 1);
+    let fixed = STUDY.replace("\"64KiB\", \"512KiB\"", "\"64KiB\"");
+    assert_ne!(cell("own", &fixed), cell("shared", &shared(&fixed)));
+    // What is swept in one file and stands in the other is the same study.
+    let standing = fixed
+        .replace("key = \"layouts.chunk\"\nvalues = [\"64KiB\"]", "key = \"seed\"\nvalues = [1]");
+    let standing = standing.replace("rounds = 2", "rounds = 2\nseed = 1");
+    let fixed = fixed.replace("rounds = 2", "rounds = 2\nseed = 1");
+    assert_eq!(cell("swept", &shared(&fixed)), cell("standing", &shared(&standing)));
+}
+
+#[test]
 fn the_address_depends_on_the_drive_file_and_the_version() {
     let scratch = Scratch::new("drive");
     fs::create_dir_all(&scratch.0).expect("made");
@@ -212,6 +227,7 @@ fn rows_become_a_table_and_a_report() {
     assert!(lines[12].contains(",512KiB,\"[1,4]\",iops,1/s,higher,"), "{}", lines[12]);
     let text = report.text("Small reads");
     assert!(text.contains("12 cells, 0 of them with an error."), "{text}");
+    assert!(text.contains("Cells have no intervals"), "{text}");
     assert!(text.contains("| layouts.chunk | 64KiB | 4 |"), "{text}");
     assert!(text.contains("## random-read 4KiB, 4 processes, healthy: iops (1/s)"), "{text}");
 }

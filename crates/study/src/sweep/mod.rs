@@ -40,6 +40,8 @@ pub struct Sweep {
     path: String,
     directory: PathBuf,
     seed: u64,
+    /// All points have the seed of the study.
+    shares_draws: bool,
     axes: Vec<Axis>,
     samples: Option<Samples>,
     points: u64,
@@ -93,7 +95,8 @@ impl Sweep {
             StudyTable::error(&root, Kind::MissingKey, SWEEP, reason)
         };
         let table = root.table(SWEEP, "[sweep]")?.ok_or_else(missing)?;
-        table.check_keys(&["axes", "samples"])?;
+        table.check_keys(&["axes", "samples", "draws"])?;
+        let shares_draws = shares_draws(&table)?;
         let axes = table.optional_tables("axes")?;
         let axes = axes.iter().map(Axis::read).collect::<Result<Vec<_>, _>>()?;
         let samples = table.table("samples", "[sweep.samples]")?;
@@ -109,7 +112,7 @@ impl Sweep {
         let points = points(&table, &axes, samples.as_ref())?;
         let seed = root.integer("seed", 0..=u64::MAX)?.unwrap_or(1);
         let (text, path, directory) = (text.to_owned(), path.to_owned(), directory.to_owned());
-        let sweep = Self { text, path, directory, seed, axes, samples, points };
+        let sweep = Self { text, path, directory, seed, shares_draws, axes, samples, points };
         sweep.check_keys(&table)?;
         sweep.check_values()?;
         Ok(sweep)
@@ -237,6 +240,9 @@ impl Sweep {
     /// The seed of a point: of its keys and values, in whatever order they stand. 63 bits, as files have
     /// them.
     fn seed_of(&self, point: &Point, seed: u64) -> u64 {
+        if self.shares_draws {
+            return seed;
+        }
         let mut keys: Vec<String> =
             point.keys.iter().map(|(key, value)| format!("{key} = {}", value.toml())).collect();
         keys.sort_unstable();
@@ -285,6 +291,18 @@ impl Sweep {
             }
         }
         Ok(())
+    }
+}
+
+/// `draws = "shared"`: points differ by their values alone.
+fn shares_draws(table: &Table<'_>) -> Result<bool, StudyError> {
+    match table.text("draws")? {
+        None | Some("own") => Ok(false),
+        Some("shared") => Ok(true),
+        Some(other) => {
+            let reason = format!("`{other}` is not known; it is `own` or `shared`");
+            Err(StudyTable::error(table, Kind::UnknownName, "draws", reason))
+        }
     }
 }
 

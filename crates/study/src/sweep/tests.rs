@@ -99,6 +99,15 @@ fn another_value_changes_no_other_point() {
 }
 
 #[test]
+fn points_share_their_draws_where_the_file_says_so() {
+    let shared = sweep(&format!("\n[sweep]\ndraws = \"shared\"\n{AXES}")).expect("good");
+    let seed = |number| shared.study(&shared.point(number)).expect("a study").study.seed;
+    assert_eq!((seed(0), seed(7)), (5, 5));
+    let why = sweep(&format!("\n[sweep]\ndraws = \"mine\"\n{AXES}")).expect_err("unknown");
+    assert!(why.contains("it is `own` or `shared`"), "{why}");
+}
+
+#[test]
 fn a_point_is_a_study_file() {
     let sweep = sweep(AXES).expect("good");
     for number in 0..8 {

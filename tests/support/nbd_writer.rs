@@ -1,6 +1,7 @@
 //! What clients wrote, and what of it an array must hold after a crash.
 //!
-//! Used from the tests of a crate by `#[path = "../../../tests/support/nbd_writer.rs"] mod writer;`, beside `nbd.rs`.
+//! Used from the tests of a crate by `#[path = "../../../tests/support/nbd_writer.rs"] mod writer;`,
+//! beside `nbd.rs`.
 #![allow(dead_code, reason = "no test uses every helper")]
 
 use raidlab_nbd::Command;
@@ -110,8 +111,9 @@ impl Model {
         }
     }
 
-    /// Compares what an array holds after a crash, but not in stripes of `hole` sectors where writes were under way.
-    /// Gives sectors that are torn, as they may be there: they are to be written with zeroes.
+    /// Compares what an array holds after a crash, but not in stripes of `hole` sectors where writes
+    /// were under way. Gives sectors that are torn, as they may be there: they are to be written with
+    /// zeroes.
     pub(crate) fn check(&mut self, bytes: &[u8], hole: Option<u64>, told: &str) -> Vec<usize> {
         let stripe = hole.unwrap_or(1) as usize;
         let known: Vec<bool> = (self.sectors.chunks(stripe))

@@ -1,9 +1,10 @@
-//! What serving NBD clients costs, compared with nbdkit's `memory` plugin: IOPS, and processor time of the server for
-//! each I/O.
+//! What serving NBD clients costs, compared with nbdkit's `memory` plugin: IOPS, and processor time of
+//! the server for each I/O.
 //!
-//! `cargo bench -p raidlab-targets --bench nbd [ROUNDS] [SECONDS]`. fio (with its engine `nbd`) is the client, on a
-//! processor of its own; the server has the other. Rounds are interleaved, servers in turn within each, and ratios are
-//! those of one round: what else the machine does then tells on both. Needs fio, nbdkit and taskset.
+//! `cargo bench -p raidlab-targets --bench nbd [ROUNDS] [SECONDS]`. fio (with its engine `nbd`) is the
+//! client, on a processor of its own; the server has the other. Rounds are interleaved, servers in turn
+//! within each, and ratios are those of one round: what else the machine does then tells on both. Needs
+//! fio, nbdkit and taskset.
 
 use std::fs;
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,5 @@
-//! Arrays served to NBD clients: what is promised of flushes, zeroes and states; clients that are slow or hostile.
+//! Arrays served to NBD clients: what is promised of flushes, zeroes and states; clients that are slow
+//! or hostile.
 
 #[path = "../../engine/tests/common/mod.rs"]
 mod common;

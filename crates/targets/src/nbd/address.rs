@@ -137,8 +137,8 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     path.symlink_metadata().ok().map(|there| (there.dev(), there.ino()))
 }
 
-/// Sockets that listen; clients that come before they are served wait. Dropped, they are closed and their files
-/// removed.
+/// Sockets that listen; clients that come before they are served wait. Dropped, they are closed and
+/// their files removed.
 #[derive(Debug)]
 pub struct NbdSockets(Vec<Socket>);
 
@@ -146,9 +146,9 @@ impl NbdSockets {
     /// Binds all addresses, before anything is done with an array.
     ///
     /// # Errors
-    /// [`EngineErrorKind::Busy`] when somebody listens there already, [`EngineErrorKind::Refused`] for TCP that others
-    /// could reach, unless `exposed`; [`EngineErrorKind::InvalidRequest`] for a name that is no address, and when
-    /// systemd has handed over nothing.
+    /// [`EngineErrorKind::Busy`] when somebody listens there already, [`EngineErrorKind::Refused`] for
+    /// TCP that others could reach, unless `exposed`; [`EngineErrorKind::InvalidRequest`] for a name
+    /// that is no address, and when systemd has handed over nothing.
     pub fn bind(addresses: &[NbdAddress], exposed: bool) -> Result<Self, EngineError> {
         let mut sockets = Vec::new();
         for address in addresses {

@@ -192,14 +192,14 @@ impl Served {
         }
     }
 
-    /// Whether a trim does anything: only where zeroes take no writing, so that all copies and parity are known after
-    /// it, and a hint never costs as much as a write.
+    /// Whether a trim does anything: only where zeroes take no writing, so that all copies and parity
+    /// are known after it, and a hint never costs as much as a write.
     fn can_trim(&mut self) -> bool {
         self.engine.zeroes_cheaply()
     }
 
-    /// Whether zeroes take less than writing them: no stripe has to be read for its parity, and members need not
-    /// write.
+    /// Whether zeroes take less than writing them: no stripe has to be read for its parity, and members
+    /// need not write.
     fn is_fast(&mut self, request: &Request) -> bool {
         let Some(unit) = self.stripe() else { return false };
         let is_whole = request.at.is_multiple_of(unit) && request.len.is_multiple_of(unit);
@@ -255,7 +255,8 @@ impl Served {
         state
     }
 
-    /// Hands over what waits, has the array work, and lists what is answered; whether there is more to do at once.
+    /// Hands over what waits, has the array work, and lists what is answered; whether there is more to
+    /// do at once.
     ///
     /// # Errors
     /// A fault of raidlab itself.
@@ -343,8 +344,8 @@ impl Served {
             self.waiting.push_back(slot);
             return;
         }
-        // The array forces writes out as it makes them; zeroes are made durable by a flush behind them, with the parity
-        // and the records that belong to them.
+        // The array forces writes out as it makes them; zeroes are made durable by a flush behind them,
+        // with the parity and the records that belong to them.
         if is_range && request.fua && stage == Stage::Change && outcome.is_ok() {
             self.slots[slot as usize].stage = Stage::Durable;
             self.waiting.push_back(slot);

@@ -1,24 +1,19 @@
 //! Arrays served to NBD clients, over Unix sockets and TCP: one thread owns all engines and all connections.
 //!
 //! Requests are taken in as many at once as a client has sent, go to the engine together, and their
-//! answers leave
-//! together: one call receives and one sends, whatever the number. Data of reads are sent from the memory
-//! that the
-//! array read them into; long writes are received straight into the memory they are written from.
+//! answers leave together: one call receives and one sends, whatever the number. Data of reads are sent
+//! from the memory that the array read them into; long writes are received straight into the memory they
+//! are written from.
 //!
 //! What clients are promised: a flush covers all that was answered before it, on any connection to the
-//! array, as one
-//! engine has them all; a change with FUA is durable when it is answered, with parity and records. What
-//! is told of
-//! zeroes is proven.
+//! array, as one engine has them all; a change with FUA is durable when it is answered, with parity and
+//! records. What is told of zeroes is proven.
 //!
 //! Fault model: clients send whatever they like, stall anywhere, or vanish; the process may be killed at
-//! any point.
-//! Why it is safe: the protocol's state machine ([`raidlab_nbd`]) hands on only what the export is able
-//! to do and what
-//! lies within it; memory, connections and requests are limited ([`NbdLimits`]); who stalls holds up
-//! others only
-//! until the limit that is for it. Tests: `tests/nbd.rs`, `tests/nbd/power.rs`.
+//! any point. Why it is safe: the protocol's state machine ([`raidlab_nbd`]) hands on only what the
+//! export is able to do and what lies within it; memory, connections and requests are limited
+//! ([`NbdLimits`]); who stalls holds up others only until the limit that is for it. Tests:
+//! `tests/nbd.rs`, `tests/nbd/power.rs`.
 
 mod address;
 mod array;
@@ -164,8 +159,7 @@ pub struct NbdServer {
 
 impl NbdServer {
     /// Serves what `make` gives, which is made on the serving thread and belongs to it. With `tls`
-    /// clients learn nothing
-    /// before they have begun it.
+    /// clients learn nothing before they have begun it.
     ///
     /// # Errors
     /// What `make` gives; [`EngineErrorKind::Io`] when the system refuses.
@@ -236,9 +230,8 @@ impl NbdServer {
         self.ask(|answer| Command::Report(array, answer))
     }
 
-    /// Ends one array: takes no more of its clients' requests, answers those that are there, closes
-    /// the connections, and
-    /// does something with the engine before it lets go of it. Others are served on.
+    /// Ends one array: takes no more of its clients' requests, answers those that are there, closes the
+    /// connections, and does something with the engine before it lets go of it. Others are served on.
     ///
     /// # Errors
     /// When the array is served no longer.

@@ -1,4 +1,5 @@
-//! What clients are told of blocks: which are zero, as far as that is proven, and where redundancy is not whole.
+//! What clients are told of blocks: which are zero, as far as that is proven, and where redundancy is
+//! not whole.
 
 use raidlab_core::{SECTOR_BYTES, Sector};
 use raidlab_engine::Engine;

@@ -191,7 +191,8 @@ fn take(descriptor: RawFd) -> Result<OwnedFd, String> {
     if !sockopt::socket_acceptconn(borrowed).unwrap_or(false) {
         return Err(format!("descriptor {descriptor} is no socket that listens (LISTEN_FDS)"));
     }
-    // SAFETY: systemd hands it over to this process, which takes each once, and opens no socket that listens before.
+    // SAFETY: systemd hands it over to this process, which takes each once, and opens no socket that
+    // listens before.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
     // What this process starts must not have it.
     let _ = rustix::io::fcntl_setfd(&descriptor, rustix::io::FdFlags::CLOEXEC);

@@ -1,4 +1,5 @@
-//! TLS by rustls: certificates of the server, and of its clients if that is wanted. It is required or there is none.
+//! TLS by rustls: certificates of the server, and of its clients if that is wanted. It is required or
+//! there is none.
 //!
 //! Built with the feature `tls`; without it [`NbdTls::new`] says so.
 

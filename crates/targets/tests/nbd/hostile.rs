@@ -66,8 +66,8 @@ fn more_clients_than_there_may_be_are_closed_as_they_come() {
     while Client::over(served.stream(), "a", Framing::Structured).is_err() {}
 }
 
-/// A client that asks for much and takes nothing keeps half of the memory at most, and loses its connection when
-/// others wait for it.
+/// A client that asks for much and takes nothing keeps half of the memory at most, and loses its
+/// connection when others wait for it.
 #[test]
 fn slow_readers_are_held_back_and_then_dropped() {
     let served = limited(narrow());

@@ -1,9 +1,10 @@
-//! Power cuts under clients that write: drives lose what was not flushed, and everything that a client was told is
-//! durable is there, whichever member is lost with the power.
+//! Power cuts under clients that write: drives lose what was not flushed, and everything that a client
+//! was told is durable is there, whichever member is lost with the power.
 //!
-//! Two clients write, flush and zero, several requests at once. Then the power is cut, of each drive any set of the
-//! sectors that were not durable is there, the array starts again, and each sector holds its last durable value or one
-//! that was sent later. `RAIDLAB_FULL=1` cuts 150 times as often in each consistency mode.
+//! Two clients write, flush and zero, several requests at once. Then the power is cut, of each drive any
+//! set of the sectors that were not durable is there, the array starts again, and each sector holds its
+//! last durable value or one that was sent later. `RAIDLAB_FULL=1` cuts 150 times as often in each
+//! consistency mode.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -188,8 +189,9 @@ impl Rack {
         Engine::assemble(&self.config, members, journal, allow).unwrap()
     }
 
-    /// Sectors of a piece in which a lost member may come out wrong if any of it was being written: a stripe where
-    /// nothing logs what parity needs, what was being written itself with a log of partial parity.
+    /// Sectors of a piece in which a lost member may come out wrong if any of it was being written: a
+    /// stripe where nothing logs what parity needs, what was being written itself with a log of partial
+    /// parity.
     fn hole(&self) -> Option<u64> {
         let data = u64::from(self.config.layout.members - self.config.layout.survives());
         match self.config.settings.consistency {

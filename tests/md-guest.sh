@@ -19,7 +19,8 @@
 # Gives back the output and the exit status of SCRIPT, or
 #   2    wrong usage
 #   124  the time limit passed
-#   125  the guest stopped before the end of SCRIPT; its console is shown
+#   125  the guest stopped before the end of SCRIPT; its console is shown. So it does where another
+#        has locked a member, a second later once more
 #   126  something this script needs is not here
 # A guest is killed like a machine that crashes, also when this script is interrupted. It never
 # forces data to the drives of this machine: the guest's disk driver drops flushes. So never
@@ -86,16 +87,18 @@ trap 'exit 143' TERM HUP
 if [ "$script" = - ]; then cat >"$work/script"; else cat -- "$script" >"$work/script" || exit 2; fi
 
 # The kernel splits a drive's argument at commas and colons, so each file goes by a plain link.
-drives=() names="" partitions="" number=0
+drives=() names="" partitions="" number=0 wanted=""
 for member; do
     ln -s "$(readlink -e -- "$member")" "$work/drive$number"
     letter=$(printf '%b' "\\x$(printf %x $((97 + number)))")
     drives+=("ubd${number}d=$work/drive$number") # d: the content never makes it an overlay
     names+=" /dev/ubd$letter"
     [ -z "$sections" ] || partitions+="${partitions:+;}ubd$letter:$sections"
+    wanted+="/dev/ubd$letter${sections:+1}"$'\n'
     number=$((number + 1))
 done
 [ -z "$partitions" ] || drives+=("blkdevparts=$partitions")
+printf %s "$wanted" >"$work/wanted"
 
 # In the order they need each other; xor and the Q kernels are built in.
 for module in ${modules/raid456/async_tx async_memcpy async_xor async_pq async_raid6_recov raid456}; do
@@ -124,8 +127,11 @@ echo 4000000 >/proc/sys/dev/raid/speed_limit_max
 echo 4000000 >/proc/sys/dev/raid/speed_limit_min
 . /run/host/environment
 cd /tmp
-bash /run/host/script </dev/null >/run/host/stdout 2>/run/host/stderr
-echo \$? >/run/host/status
+while read -r node; do true <"\$node" || echo "\$node"; done </run/host/wanted 2>/dev/null >/run/host/absent
+if [ ! -s /run/host/absent ]; then
+    bash /run/host/script </dev/null >/run/host/stdout 2>/run/host/stderr
+    echo \$? >/run/host/status
+fi
 echo o >/proc/sysrq-trigger
 while :; do \$box sleep 1; done
 INIT
@@ -138,16 +144,28 @@ if [ "${free:-0}" -gt "$megabytes" ] && ! grep -q '^[^ ]* /dev/shm [^ ]* [^ ]*no
     TMPDIR=/dev/shm
 fi
 # Its number is written down first: an interrupt may come at any time.
-timeout -s KILL "$limit" bash -c 'echo $$ >"$0"; exec "$@"' "$work/pid" \
-    "$kernel" mem="$memory" uml_dir="$work" umid=uml \
-    root=/dev/root rootfstype=hostfs rootflags=/ ro init="$work/init" \
-    con0=null,fd:1 con=null ssl=null panic=-1 quiet ${drives[@]+"${drives[@]}"} \
-    </dev/null >"$work/console" 2>&1 &
-guest=$!
-wait "$guest" 2>/dev/null
-ended=$?
-guest=""
-[ "$ended" != 0 ] || rm -f "$work/pid" # an orderly end: nothing of it is left
+run_guest() {
+    timeout -s KILL "$limit" bash -c 'echo $$ >"$0"; exec "$@"' "$work/pid" \
+        "$kernel" mem="$memory" uml_dir="$work" umid=uml \
+        root=/dev/root rootfstype=hostfs rootflags=/ ro init="$work/init" \
+        con0=null,fd:1 con=null ssl=null panic=-1 quiet ${drives[@]+"${drives[@]}"} \
+        </dev/null >"$work/console" 2>&1 &
+    guest=$!
+    wait "$guest" 2>/dev/null
+    ended=$?
+    guest=""
+    [ "$ended" != 0 ] || rm -f "$work/pid" # an orderly end: nothing of it is left
+}
+run_guest
+# The kernel locks each member, and makes an empty drive of one that another has locked. The script
+# was not begun then.
+if [ -s "$work/absent" ]; then
+    echo "md-guest: not there: $(tr '\n' ' ' <"$work/absent")- trying again" >&2
+    cat "$work/console" /proc/locks >&2
+    sleep 1
+    run_guest
+    [ ! -s "$work/absent" ] || complain 125 "not there: $(tr '\n' ' ' <"$work/absent")"
+fi
 
 [ "$verbose" = 0 ] || cat "$work/console" >&2
 cat "$work/stdout" 2>/dev/null

@@ -1,13 +1,18 @@
 //! The guest runner keeps its promises: what its head says of outputs, limits and members.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[path = "../../tests/support/guest.rs"]
 mod guest;
 
 use guest::{TempDir, guest_or_skip};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{F_WRLCK, SEEK_SET, flock};
+
+const RUNNER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/md-guest.sh");
 
 #[test]
 fn a_script_has_members_and_a_share_and_its_status_comes_back() {
@@ -61,6 +66,46 @@ fn a_guest_that_crashes_or_is_late_leaves_its_members_free() {
     assert_eq!(after.status, 0, "{after:?}");
 }
 
+#[test]
+fn a_member_that_another_has_locked_is_waited_for_once() {
+    let name = "a_member_that_another_has_locked_is_waited_for_once";
+    if guest_or_skip(name).is_none() {
+        return;
+    }
+    let directory = TempDir::new("locked");
+    let members = [directory.file("a", 1 << 20), directory.file("b", 1 << 20)];
+    let run = |options: &[&str], then: &mut dyn FnMut()| {
+        let mut command = Command::new(RUNNER);
+        command.args(options).arg("-").args(&members);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the runner starts");
+        write!(child.stdin.take().expect("piped"), "echo ran").expect("the runner reads");
+        let mut said = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let first = said.next().expect("a line").expect("text");
+        then();
+        said.for_each(drop);
+        let output = child.wait_with_output().expect("the runner ends");
+        (first, output.status.code(), output.stdout)
+    };
+    for (options, drive) in [(&[][..], "/dev/ubdb"), (&["-p", "64K,-"], "/dev/ubdb1")] {
+        let line = format!("md-guest: not there: {drive} - trying again");
+        let held = lock(&members[1]);
+        assert_eq!(run(options, &mut || ()), (line.clone(), Some(125), Vec::new()));
+        let mut held = Some(held);
+        let then = &mut || drop(held.take());
+        assert_eq!(run(options, then), (line, Some(0), b"ran\n".to_vec()));
+    }
+}
+
+/// Locks a file as machines lock their drives, as long as what is given is open.
+fn lock(path: &Path) -> File {
+    let file = File::options().read(true).write(true).open(path).expect("the member opens");
+    let lock =
+        flock { l_type: F_WRLCK as i16, l_whence: SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 };
+    fcntl(&file, FcntlArg::F_OFD_SETLK(&lock)).expect("nobody else has a lock");
+    file
+}
+
 /// Whether any process has the file open.
 fn is_open(file: &Path) -> bool {
     let processes = fs::read_dir("/proc").expect("there is /proc").flatten();
@@ -72,9 +117,8 @@ fn is_open(file: &Path) -> bool {
 
 #[test]
 fn wrong_usage_is_refused_before_anything_starts() {
-    let runner = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/md-guest.sh");
     let refused = |arguments: &[&str]| {
-        let output = Command::new(runner).args(arguments).output().expect("the runner starts");
+        let output = Command::new(RUNNER).args(arguments).output().expect("the runner starts");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
@@ -86,5 +130,5 @@ fn wrong_usage_is_refused_before_anything_starts() {
     assert!(refused(&["-p", "1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,-", "-"]).contains("15"));
     assert!(refused(&["-s", "/nowhere", "-"]).contains("no such directory"));
     assert!(refused(&["-", "/nowhere"]).contains("no such file"));
-    assert!(refused(&[&["-"][..], &[runner; 17]].concat()).contains("at most 16"));
+    assert!(refused(&[&["-"][..], &[RUNNER; 17]].concat()).contains("at most 16"));
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use raidlab_results::document::{Clock, Results};
+use raidlab_results::document::Results;
 use sha2::{Digest, Sha256};
 
 use crate::figure::palette;
@@ -168,12 +168,8 @@ fn body(view: &View<'_>, number: usize) -> Markup {
 /// What it ran by, in a line.
 fn facts(view: &View<'_>) -> String {
     let results = view.results;
-    let clock = match results.clock {
-        Clock::Virtual => "modelled drives, virtual time",
-        Clock::Real => "measured, real time",
-    };
     let mut facts = vec![
-        clock.to_owned(),
+        shown::short_clock(results.origin()).to_owned(),
         format!("{} rounds of every cell, in random order", view.rounds()),
         format!("baseline {}", view.baseline()),
         format!("seed {}", results.seed),
@@ -256,10 +252,6 @@ fn remarks(view: &View<'_>) -> Markup {
 /// What repeats it, folded away.
 fn settings(view: &View<'_>) -> Markup {
     let results = view.results;
-    let clock = match results.clock {
-        Clock::Virtual => "virtual: times as the drive models count them",
-        Clock::Real => "real: times as they passed on the machine",
-    };
     let map = |map: &BTreeMap<String, String>| {
         html! { @for (key, value) in map { div { dt { (key) } dd { (value) } } } }
     };
@@ -267,7 +259,7 @@ fn settings(view: &View<'_>) -> Markup {
         details.settings {
             summary { "Settings, host and workloads" }
             dl.settings {
-                div { dt { "clock" } dd { (clock) } }
+                div { dt { "clock" } dd { (shown::clock(results.origin())) } }
                 div { dt { "seed" } dd { (results.seed) } }
                 div { dt { "rounds" } dd { (view.rounds()) " of every cell, in random order" } }
                 div { dt { "baseline" } dd { (view.baseline()) } }

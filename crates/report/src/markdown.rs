@@ -1,6 +1,6 @@
 //! The document as Markdown, to be pasted into an issue or a message.
 
-use raidlab_results::document::{Cell, Clock, Results, Verdict};
+use raidlab_results::document::{Cell, Results, Verdict};
 
 use crate::number::{self, NO_BREAK, THIN};
 use crate::sheet::{Sheet, escaped};
@@ -41,12 +41,8 @@ fn markdown(results: &Results) -> Result<String, ReportError> {
 /// The title, and in one line what it ran by.
 fn head(view: &View<'_>) -> String {
     let results = view.results;
-    let clock = match results.clock {
-        Clock::Virtual => "virtual time (modelled)",
-        Clock::Real => "real time (measured)",
-    };
     let mut facts = vec![
-        clock.to_owned(),
+        shown::short_clock(results.origin()).to_owned(),
         format!("{} rounds", view.rounds()),
         format!("seed {}", results.seed),
         format!("raidlab {}", results.raidlab),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use raidlab_results::Origin;
 use raidlab_results::document::{Cell, Verdict};
 
 use crate::number;
@@ -17,6 +18,24 @@ const REBUILD_ESTIMATE: &str = "rebuild_estimate_s";
 /// the first moments of a load the array's turns between both are not what they are later. md averages over 3 s.
 const LEAST_PERCENT: f64 = 1.0;
 const LEAST_SECONDS: f64 = 10.0;
+
+/// By which clock the times of a document are, and what did its work.
+pub(crate) const fn clock(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Measured => "real: times as they passed on the machine",
+        Origin::Kernel => "virtual: times of a Linux kernel, as the drive models count them",
+        Origin::Modelled => "virtual: times as the drive models count them",
+    }
+}
+
+/// The same in short.
+pub(crate) const fn short_clock(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Measured => "measured, real time",
+        Origin::Kernel => "a Linux kernel on modelled drives, virtual time",
+        Origin::Modelled => "modelled, virtual time",
+    }
+}
 
 /// What is said of a rebuild whose time is not known.
 pub(crate) fn too_little() -> String {

@@ -11,7 +11,7 @@ mod turned;
 
 use std::collections::BTreeMap;
 
-use raidlab_results::document::{Cell, Clock, Results, Verdict};
+use raidlab_results::document::{Cell, Results, Verdict};
 
 use crate::view::{Mark, Row, View, half_range};
 use crate::{Exporter, ReportError, advice, conclusion, number, shown, trusted};
@@ -143,11 +143,7 @@ impl Page {
     fn settings(&mut self, view: &View<'_>) {
         let results = view.results;
         self.heading(&results.study);
-        let clock = match results.clock {
-            Clock::Virtual => "virtual: times as the drive models count them",
-            Clock::Real => "real: times as they passed on this machine",
-        };
-        self.setting("clock", clock);
+        self.setting("clock", shown::clock(results.origin()));
         self.setting("seed", &results.seed.to_string());
         self.setting("rounds", &format!("{} of every cell, in random order", view.rounds()));
         self.setting("baseline", &view.baseline());

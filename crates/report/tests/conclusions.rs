@@ -161,6 +161,37 @@ fn every_number_of_a_sentence_is_one_of_its_cells() {
     assert_eq!(seen.len(), 6, "sentences of every kind: {seen:?}");
 }
 
+/// Giving up redundancy is to take another layout for the same room: one drive is none for that of three.
+#[test]
+fn what_redundancy_costs_is_told_beside_as_much_room() {
+    let told = |results: &Results| {
+        let all = conclusions(results).expect("a good document");
+        let texts = all.into_iter().filter(|one| one.about == About::Redundancy);
+        texts.map(|one| one.text).collect::<Vec<_>>()
+    };
+    let all = common::small();
+    let only = |names: &[&str]| {
+        let mut results = all.clone();
+        results.layouts.retain(|layout| names.contains(&layout.name.as_str()));
+        results.cells.retain(|cell| names.contains(&cell.layout.as_str()));
+        results
+    };
+    assert_eq!(told(&only(&["single", "raid5(4)"])), [""; 0]);
+    // What it is rounded by is no room.
+    let mut mirror = only(&["single", "raid1(2)"]);
+    mirror.layouts[0].capacity -= 1 << 30;
+    assert_eq!(told(&mirror).len(), 1);
+    mirror.cells.iter_mut().filter(|cell| cell.layout == "raid1(2)").for_each(|cell| {
+        cell.median *= 2.0;
+        cell.samples.iter_mut().for_each(|sample| *sample *= 2.0);
+    });
+    let [text] = &told(&mirror)[..] else { panic!("a sentence") };
+    assert!(
+        text.starts_with("Giving up redundancy gains nothing in any of 4\u{a0}rows: "),
+        "{text}"
+    );
+}
+
 /// A sentence about who is ahead has somebody ahead.
 #[test]
 fn nobody_leads_by_nothing() {

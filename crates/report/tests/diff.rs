@@ -3,7 +3,7 @@
 mod common;
 
 use raidlab_report::{Terminal, diff_html, html_with_residuals};
-use raidlab_results::{Clock, Diff, Results};
+use raidlab_results::{Clock, Diff, GUEST_PROGRAMS, Results};
 
 const TERMINAL: Terminal = Terminal { width: Some(120), colour: false, unicode: true };
 
@@ -46,6 +46,29 @@ fn residuals_are_told_for_each_cell() {
     assert!(line.contains("+25 %"), "{line}");
     assert!(text.contains("Modelled beside measured") && !text.contains("regressed"), "{text}");
     assert!(text.contains("absolute residual"), "{text}");
+}
+
+/// A run on a kernel is neither measured nor modelled, and the model beside it is no change.
+#[test]
+fn a_kernel_is_named_in_its_report_and_beside_the_model() {
+    let modelled = common::small();
+    let mut kernel = changed(&modelled);
+    kernel.host.insert(GUEST_PROGRAMS.into(), "programs".into());
+    let page = html_with_residuals(&kernel, &of(&kernel, &modelled)).expect("a page");
+    let text = TERMINAL.diff(&of(&modelled, &kernel));
+    for word in ["Modelled beside the kernel", "+25\u{a0}%", "kernel"] {
+        assert!(page.contains(word), "`{word}` is not in the page");
+    }
+    assert!(page.contains("a Linux kernel on modelled drives, virtual time"), "{page}");
+    assert!(text.contains("Modelled beside the kernel"), "{text}");
+    let heads = text.lines().find(|line| line.contains("  cell ")).expect("heads");
+    let words: Vec<&str> = heads.split_whitespace().collect();
+    assert_eq!(words, ["cell", "kernel", "modelled", "off", "interval"]);
+    for text in [page, text] {
+        for word in ["What changed", "% of change", ">before<", "  before ", "regressed"] {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+    }
 }
 
 #[test]

@@ -15,14 +15,15 @@
 //! tests. The intervals are at 1 - [`FALSE_SHARE`] x called / tested, so that of those of called cells as many cover
 //! (Benjamini and Yekutieli 2005): each lies beyond the floor.
 //!
-//! One run in virtual time beside one in real time is no change: their ratios are what the model is off.
+//! The model, a kernel on modelled drives, and a machine beside one another are no change: their ratios are what the one
+//! that is further from a machine is off.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::comparison::{DEPENDENT, correlation, fewest_rounds};
-use crate::document::{Better, Cell, Clock, Results};
+use crate::document::{Better, Cell, Clock, Origin, Results};
 use crate::ranks::{Apart, Ranked, benjamini_hochberg};
 use crate::statistics::{NOISE_REAL, NOISE_VIRTUAL, mean, median};
 
@@ -63,9 +64,9 @@ pub struct Diff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiffKind {
-    /// From one run to another by the same clock.
+    /// From one run to another of the same origin.
     Change,
-    /// By which the modelled value is off the measured one.
+    /// By which a value is off that of an origin nearer to a machine.
     Residual,
 }
 
@@ -78,6 +79,8 @@ pub struct Side {
     pub studies: Vec<String>,
     /// By which clock.
     pub clock: Clock,
+    /// What did its work.
+    pub origin: Origin,
 }
 
 /// Something that differs besides the samples.
@@ -200,19 +203,15 @@ impl Diff {
     /// From the documents of one run to those of another; `floor_percent` takes the place of the cells' own floors. Of
     /// several documents those with the same title belong together.
     ///
-    /// A run in virtual time is held against one in real time, whichever comes first.
+    /// Of two origins the one that is nearer to a machine is what the other is held against, whichever comes first.
     pub fn of(
         before: (&str, &[Results]),
         after: (&str, &[Results]),
         floor_percent: Option<f64>,
     ) -> Self {
-        let clock = |documents: &[Results]| documents.first().map_or(Clock::Real, |one| one.clock);
-        let clocks = (clock(before.1), clock(after.1));
-        let (before, after) = match clocks {
-            (Clock::Virtual, Clock::Real) => (after, before),
-            _ => (before, after),
-        };
-        let is_residual = clocks.0 != clocks.1;
+        let origins = (origin(before.1), origin(after.1));
+        let (before, after) = if origins.0 > origins.1 { (after, before) } else { (before, after) };
+        let is_residual = origins.0 != origins.1;
         let several = before.1.len() > 1 || after.1.len() > 1;
         let together = |one: &Results, other: &Results| !several || one.study == other.study;
         let mut pairs = Vec::new();
@@ -230,7 +229,7 @@ impl Diff {
             let one = before.1.iter().find(|one| together(one, other));
             only_after.extend(missing(other, one, several));
         }
-        let mut warnings = if is_residual { Vec::new() } else { warnings(&pairs, clocks.0) };
+        let mut warnings = if is_residual { Vec::new() } else { warnings(&pairs, origins.0) };
         if pairs.is_empty() {
             warnings.push("no cell is in both".into());
         }
@@ -269,11 +268,16 @@ impl Counts {
     }
 }
 
+fn origin(documents: &[Results]) -> Origin {
+    documents.first().map_or(Origin::Measured, Results::origin)
+}
+
 fn side((name, documents): (&str, &[Results])) -> Side {
     Side {
         name: name.to_owned(),
         studies: documents.iter().map(|one| one.study.clone()).collect(),
         clock: documents.first().map_or(Clock::Real, |one| one.clock),
+        origin: origin(documents),
     }
 }
 
@@ -330,8 +334,9 @@ fn share_draws(one: &Results, other: &Results, workload: &str) -> bool {
         let at = results.workloads.iter().position(|row| row.name == workload)?;
         Some((at, results.workloads[at].description.clone()))
     };
-    let clocks = (one.clock, other.clock);
-    clocks == (Clock::Virtual, Clock::Virtual)
+    let origins = (one.origin(), other.origin());
+    origins.0 == origins.1
+        && origins.0 != Origin::Measured
         && one.seed == other.seed
         && place(one) == place(other)
 }
@@ -436,7 +441,7 @@ fn cell(
 }
 
 /// What is too weak in the rounds for verdicts.
-fn warnings(pairs: &[Pair<'_>], clock: Clock) -> Vec<String> {
+fn warnings(pairs: &[Pair<'_>], origin: Origin) -> Vec<String> {
     let mut warnings = Vec::new();
     let tested = || pairs.iter().filter(|pair| pair.ranked.is_some());
     let count = tested().count();
@@ -459,7 +464,7 @@ fn warnings(pairs: &[Pair<'_>], clock: Clock) -> Vec<String> {
         correlation(&logs).filter(|_| known).map(|one| one + 1.0 / logs.len() as f64)
     });
     let each: Vec<f64> = each.collect();
-    if clock == Clock::Real
+    if origin == Origin::Measured
         && let Some(correlation) = mean(&each).filter(|mean| *mean > DEPENDENT)
     {
         warnings.push(format!(
@@ -503,7 +508,7 @@ fn setups(before: &Results, after: &Results) -> Vec<Setup> {
             if !["rounds", "noise floor"].contains(&key.as_str()) {
                 let (one, other) = (one.get(key).cloned(), other.get(key).cloned());
                 // A model has no kernel, a machine no drive file: what only one can have tells nothing.
-                if before.clock == after.clock || (one.is_some() && other.is_some()) {
+                if before.origin() == after.origin() || (one.is_some() && other.is_some()) {
                     add(format!("{title}, {key}"), one, other);
                 }
             }

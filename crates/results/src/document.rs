@@ -65,6 +65,33 @@ pub enum Clock {
     Real,
 }
 
+/// What did the work of a document's cells, the nearest to a user's machine first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// A machine and its drives.
+    Measured,
+    /// A Linux kernel on modelled drives.
+    Kernel,
+    /// The modelled host, on modelled drives.
+    Modelled,
+}
+
+/// The key of [`Results::host`] that only runs on a kernel with modelled drives have: the archive of what its guest
+/// ran.
+pub const GUEST_PROGRAMS: &str = "guest's programs";
+
+impl Results {
+    /// What did the work.
+    pub fn origin(&self) -> Origin {
+        match self.clock {
+            Clock::Real => Origin::Measured,
+            Clock::Virtual if self.host.contains_key(GUEST_PROGRAMS) => Origin::Kernel,
+            Clock::Virtual => Origin::Modelled,
+        }
+    }
+}
+
 /// A layout of the study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutRow {

@@ -2,7 +2,7 @@
 
 use crate::support::{Random, cell, document};
 use raidlab_results::diff::{Change, Counts, Diff, DiffKind, FALSE_SHARE};
-use raidlab_results::{Better, Clock, Replays, Results};
+use raidlab_results::{Better, Clock, GUEST_PROGRAMS, Origin, Replays, Results};
 
 fn of(before: &Results, after: &Results) -> Diff {
     let (before, after) = (std::slice::from_ref(before), std::slice::from_ref(after));
@@ -176,6 +176,26 @@ fn measured_beside_modelled_are_residuals() {
         assert_eq!((diff.counts, diff.cells[0].verdict), (Counts::default(), None));
         assert!(diff.cells[0].percent_interval.is_some());
     }
+}
+
+/// All in virtual time or not, from one seed: a kernel is what the model is held against, and a machine what a kernel is.
+#[test]
+fn a_kernel_stands_between_model_and_machine() {
+    let at = |clock, value| document(clock, vec![cell("one", &near(value, 6))]);
+    let (modelled, measured) = (at(Clock::Virtual, 110.0), at(Clock::Real, 90.0));
+    let mut kernel = at(Clock::Virtual, 100.0);
+    kernel.host.insert(GUEST_PROGRAMS.into(), "programs".into());
+    for (one, other, origins, off) in [
+        (&modelled, &kernel, (Origin::Kernel, Origin::Modelled), 10.0),
+        (&kernel, &modelled, (Origin::Kernel, Origin::Modelled), 10.0),
+        (&kernel, &measured, (Origin::Measured, Origin::Kernel), 100.0 / 9.0),
+    ] {
+        let diff = of(one, other);
+        assert_eq!((diff.before.origin, diff.after.origin), origins);
+        assert_eq!((diff.kind, diff.cells[0].paired), (DiffKind::Residual, false));
+        assert!((diff.cells[0].percent.expect("known") - off).abs() < 1e-9, "{diff:?}");
+    }
+    assert_eq!(of(&kernel, &kernel).kind, DiffKind::Change);
 }
 
 #[test]

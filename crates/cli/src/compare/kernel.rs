@@ -14,7 +14,7 @@ use raidlab_kernel_study::{
     Binaries, Cost, KernelError, KernelLab, KernelRunner, Options, prepare,
 };
 use raidlab_predict::Trace;
-use raidlab_results::{Clock, Results};
+use raidlab_results::{Clock, GUEST_PROGRAMS, Results};
 use raidlab_study::{
     Runner, Sample, Samples, Study, cell_seed, cell_title, resume_rounds_parallel,
 };
@@ -167,7 +167,7 @@ fn host(study: &Study, lab: &KernelLab<'_>) -> BTreeMap<String, String> {
     let mut host = modelled::drives(study, lab.modelled());
     let [kernel, programs] = lab.names();
     host.insert("kernel".into(), kernel);
-    host.insert("guest's programs".into(), programs);
+    host.insert(GUEST_PROGRAMS.into(), programs);
     host
 }
 

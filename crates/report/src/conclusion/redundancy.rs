@@ -1,6 +1,6 @@
 //! What a layout without redundancy is worth beside those that survive a lost drive.
 
-use raidlab_results::document::Cell;
+use raidlab_results::document::{Cell, LayoutRow};
 
 use super::{About, Conclusion, against, change, gain, is_work, least_gain};
 use crate::number;
@@ -12,9 +12,12 @@ pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
     let mut compared: Vec<(&Section<'a>, &Row<'a>, &'a Cell, &'a Cell)> = Vec::new();
     for section in view.sections.iter().filter(|section| is_work(section)) {
         for row in section.rows.iter().filter(|row| row.state == "healthy") {
-            let bare = best_of(view, row, |survives| survives == 0);
-            let safe = best_of(view, row, |survives| survives > 0);
-            compared.extend(bare.zip(safe).map(|(bare, safe)| (section, row, bare, safe)));
+            let safe = best_of(view, row, |layout| layout.survives > 0);
+            let Some((room, safe)) = safe else { continue };
+            // A single drive is no choice beside an array of four: what takes the place has as much room, but for rounding.
+            let is_choice = |one: &LayoutRow| one.survives == 0 && one.capacity >= room / 100 * 99;
+            let bare = best_of(view, row, is_choice);
+            compared.extend(bare.map(|(_, bare)| (section, row, bare, safe)));
         }
     }
     let count = compared.len();
@@ -27,7 +30,18 @@ pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
     let (section, row, bare, safe) = *largest;
     let effect = gain(bare, safe);
     let preliminary = if row.is_preliminary() { ", by too few rounds to be sure" } else { "" };
-    let text = if effect < least {
+    let text = if effect < 1.0 {
+        format!(
+            "Giving up redundancy gains nothing in any of {}: the nearest is {} on {} beside {} at {} with {} ({}).",
+            number::counted(count, "row"),
+            change(bare, safe),
+            bare.layout,
+            safe.layout,
+            section.title,
+            row.label(),
+            against(bare, safe, section.unit)
+        )
+    } else if effect < least {
         format!(
             "Giving up redundancy gains no more than {:.1}{}%, below which differences mean nothing, in any of {}: the \
              most is {} on {} beside {} at {} with {} ({}).",
@@ -60,13 +74,16 @@ pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
     vec![Conclusion { about: About::Redundancy, section: None, text, cells, effect }]
 }
 
-/// The cell with the best median of the layouts that survive so much.
-fn best_of<'a>(view: &View<'a>, row: &Row<'a>, is: impl Fn(u16) -> bool) -> Option<&'a Cell> {
+/// The cell with the best median of some layouts, and the room of its layout in bytes.
+fn best_of<'a>(
+    view: &View<'a>,
+    row: &Row<'a>,
+    is: impl Fn(&LayoutRow) -> bool,
+) -> Option<(u64, &'a Cell)> {
     let layouts = view.results.layouts.iter().zip(&row.cells);
-    let cells = layouts.filter(|(layout, _)| is(layout.survives)).filter_map(|(_, cell)| *cell);
-    cells.filter(|cell| cell.median > 0.0).reduce(
-        |best, cell| {
-            if gain(cell, best) > 1.0 { cell } else { best }
-        },
-    )
+    let layouts = layouts.filter(|(layout, _)| is(layout));
+    let cells = layouts.filter_map(|(layout, cell)| Some((layout.capacity, (*cell)?)));
+    cells
+        .filter(|(_, cell)| cell.median > 0.0)
+        .reduce(|best, one| if gain(one.1, best.1) > 1.0 { one } else { best })
 }

@@ -1,10 +1,12 @@
 //! Values in pairs: modelled against published or measured, one run against another.
 
-use raidlab_results::diff::{CellDiff, Diff, DiffKind};
+use raidlab_results::Origin;
+use raidlab_results::diff::{CellDiff, Diff, DiffKind, Side};
 
 use super::model::{Axis, Body, Guide, Panel, Plot, Point, Series};
 use super::time::extent;
 use crate::number;
+use crate::terminal::diff as words;
 use crate::view::View;
 
 /// A pair of values above nought.
@@ -50,7 +52,7 @@ pub(super) fn published(view: &View<'_>) -> Vec<Panel> {
 
 pub(super) const fn title(diff: &Diff) -> &'static str {
     match diff.kind {
-        DiffKind::Residual => "Modelled against measured",
+        DiffKind::Residual => words::heading(diff),
         DiffKind::Change => "After against before",
     }
 }
@@ -78,9 +80,12 @@ pub(super) fn residuals(diff: &Diff) -> Vec<Panel> {
         );
         pairs.push(Pair { given: before, found: after, unit: name.unit.clone(), words, series });
     }
-    let (given, found, off) = match diff.kind {
-        DiffKind::Residual => ("measured", "modelled", "% off what was measured"),
-        DiffKind::Change => ("before", "after", "% of change"),
+    let title = |title, side: &Side| words::side_title(diff.kind, title, side.origin);
+    let (given, found) = (title("before", &diff.before), title("after", &diff.after));
+    let off = match (diff.kind, diff.before.origin) {
+        (DiffKind::Change, _) => "% of change",
+        (DiffKind::Residual, Origin::Kernel) => "% off the kernel",
+        (DiffKind::Residual, _) => "% off what was measured",
     };
     panels(pairs, &Names { given, found, series: &workloads, off })
 }

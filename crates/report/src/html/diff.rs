@@ -93,7 +93,7 @@ fn section(diff: &Diff) -> Markup {
                         thead {
                             tr {
                                 th scope="col" { "cell" }
-                                @for head in words::heads(diff.kind) { th scope="col" { (head) } }
+                                @for head in words::heads(diff) { th scope="col" { (head) } }
                             }
                         }
                         tbody {
@@ -104,7 +104,7 @@ fn section(diff: &Diff) -> Markup {
                                         (words::title(&cell.name))
                                         small { (unit(cell)) }
                                     }
-                                    @for (head, figure) in words::heads(diff.kind).iter().zip(figures) {
+                                    @for (head, figure) in words::heads(diff).iter().zip(figures) {
                                         td data-head=(head) { (figure) }
                                     }
                                     @if is_change { td { (words::chance_of(cell)) } }
@@ -143,7 +143,7 @@ fn side_of(diff: &Diff, title: &'static str, side: &Side) -> Markup {
     };
     html! {
         div {
-            dt { (words::side_title(diff.kind, title, side.clock)) }
+            dt { (words::side_title(diff.kind, title, side.origin)) }
             dd { (side.name) ": " (side.studies.join("; ")) ", " (clock) }
         }
     }

@@ -1,6 +1,6 @@
 //! The sheets: which cell holds what.
 
-use raidlab_results::document::{Cell as ResultCell, Clock, Results};
+use raidlab_results::document::{Cell as ResultCell, Results};
 
 use super::Picture;
 use super::xml::{self, Cell, column};
@@ -240,14 +240,10 @@ fn about(views: &[View<'_>]) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for view in views {
         let results = view.results;
-        let clock = match results.clock {
-            Clock::Virtual => "virtual: times as the drive models count them",
-            Clock::Real => "real: times as they passed on the machine",
-        };
         rows.push(vec![Cell::head(&results.study)]);
         let mut tell = |key: &str, value: &str| rows.push(vec![Cell::text(key), Cell::text(value)]);
         tell("raidlab", &results.raidlab);
-        tell("clock", clock);
+        tell("clock", shown::clock(results.origin()));
         tell("seed", &results.seed.to_string());
         tell("baseline", &view.baseline());
         for (key, value) in results.host.iter().chain(&results.settings) {

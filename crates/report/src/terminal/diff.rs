@@ -1,7 +1,7 @@
 //! Two documents against each other: what else differs, the cells that moved, how many did not.
 
 use raidlab_results::diff::{CellDiff, CellName, Change, Diff, DiffKind, FALSE_SHARE, Side};
-use raidlab_results::{Better, Clock};
+use raidlab_results::{Better, Clock, Origin};
 
 use super::text::{self, Line, Span, Style};
 use super::{Page, Terminal};
@@ -38,7 +38,7 @@ impl Page {
     fn diff_sides(&mut self, diff: &Diff) {
         self.heading(heading(diff));
         for (title, side) in [("before", &diff.before), ("after", &diff.after)] {
-            let title = side_title(diff.kind, title, side.clock);
+            let title = side_title(diff.kind, title, side.origin);
             let clock = match side.clock {
                 Clock::Virtual => "virtual time",
                 Clock::Real => "real time",
@@ -67,12 +67,12 @@ impl Page {
         let moved = of(&[Change::Regressed, Change::Improved]);
         if !moved.is_empty() {
             self.heading("Moved by more than the floor, the largest effect first");
-            self.diff_table(&moved, diff.kind);
+            self.diff_table(&moved, diff);
         }
         let open = of(&[Change::NotResolved]);
         if !open.is_empty() {
             self.heading("Not resolved: neither a change nor equality is shown");
-            self.diff_table(&open[..open.len().min(MOST_NAMED)], diff.kind);
+            self.diff_table(&open[..open.len().min(MOST_NAMED)], diff);
             self.and_more(open.len());
         }
         let (equal, unchanged) = (diff.counts.equal, diff.counts.unchanged);
@@ -91,7 +91,7 @@ impl Page {
     fn residuals(&mut self, diff: &Diff) {
         if !diff.cells.is_empty() {
             self.gap();
-            self.diff_table(&diff.cells.iter().collect::<Vec<_>>(), diff.kind);
+            self.diff_table(&diff.cells.iter().collect::<Vec<_>>(), diff);
             self.gap();
         }
     }
@@ -104,12 +104,12 @@ impl Page {
         }
     }
 
-    fn diff_table(&mut self, cells: &[&CellDiff], kind: DiffKind) {
+    fn diff_table(&mut self, cells: &[&CellDiff], diff: &Diff) {
         let terminal = self.terminal;
         let heads: Vec<Span> =
-            heads(kind).iter().map(|head| Span::new(*head, Style::Dim)).collect();
+            heads(diff).into_iter().map(|head| Span::new(head, Style::Dim)).collect();
         let mut rows: Vec<Row> = vec![(vec![Span::new("  cell", Style::Dim)], heads)];
-        rows.extend(cells.iter().map(|cell| row(cell, kind, terminal)));
+        rows.extend(cells.iter().map(|cell| row(cell, diff.kind, terminal)));
         let columns = rows[0].1.len();
         let width =
             |at: usize| rows.iter().map(|(_, row)| text::width(&row[at].text)).max().unwrap_or(0);
@@ -151,27 +151,37 @@ impl Page {
 
 /// What the comparison is about.
 pub(crate) const fn heading(diff: &Diff) -> &'static str {
-    match diff.kind {
-        DiffKind::Change => "What changed",
-        DiffKind::Residual => "Modelled beside measured",
+    match (diff.kind, diff.before.origin, diff.after.origin) {
+        (DiffKind::Change, ..) => "What changed",
+        (DiffKind::Residual, Origin::Kernel, _) => "Modelled beside the kernel",
+        (DiffKind::Residual, _, Origin::Kernel) => "A kernel on modelled drives beside measured",
+        (DiffKind::Residual, ..) => "Modelled beside measured",
     }
 }
 
 /// What a side is: of changes `title`.
-pub(crate) const fn side_title(kind: DiffKind, title: &'static str, clock: Clock) -> &'static str {
-    match (kind, clock) {
+pub(crate) const fn side_title(
+    kind: DiffKind,
+    title: &'static str,
+    origin: Origin,
+) -> &'static str {
+    match (kind, origin) {
         (DiffKind::Change, _) => title,
-        (DiffKind::Residual, Clock::Real) => "measured",
-        (DiffKind::Residual, Clock::Virtual) => "modelled",
+        (DiffKind::Residual, Origin::Measured) => "measured",
+        (DiffKind::Residual, Origin::Kernel) => "kernel",
+        (DiffKind::Residual, Origin::Modelled) => "modelled",
     }
 }
 
 /// The heads of the columns.
-pub(crate) const fn heads(kind: DiffKind) -> &'static [&'static str] {
-    match kind {
-        DiffKind::Change => &["before", "after", "change", "interval", "chance", ""],
-        DiffKind::Residual => &["measured", "modelled", "off", "interval"],
-    }
+pub(crate) fn heads(diff: &Diff) -> Vec<&'static str> {
+    let sides = [("before", &diff.before), ("after", &diff.after)];
+    let mut heads = sides.map(|(title, side)| side_title(diff.kind, title, side.origin)).to_vec();
+    heads.extend(match diff.kind {
+        DiffKind::Change => &["change", "interval", "chance", ""][..],
+        DiffKind::Residual => &["off", "interval"],
+    });
+    heads
 }
 
 /// What it comes to.
@@ -179,7 +189,8 @@ pub(crate) fn conclusion(diff: &Diff) -> String {
     let counts = diff.counts;
     match (diff.kind, diff.median_residual_percent) {
         (DiffKind::Residual, Some(median)) => format!(
-            "The model is {} off in the median of {} (absolute residual).",
+            "{} is {} off in the median of {} (absolute residual).",
+            if diff.after.origin == Origin::Kernel { "The kernel" } else { "The model" },
             number::percent(median).trim_start_matches('+'),
             counted(diff.cells.len(), "cell"),
         ),

@@ -196,6 +196,7 @@ members = 4
 
 [[workloads]]
 kind = \"dd-read\"
+block = \"1MiB\"
 size = \"4MiB\"
 
 [[workloads]]

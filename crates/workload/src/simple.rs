@@ -231,7 +231,12 @@ impl Workload for Simple {
                 Span::Together => "files next to one another".to_string(),
                 _ => format!("files spread evenly over {part}"),
             };
-            format!("{size} in blocks of {block} from start to end; {place}")
+            let blocks = if self.size < self.block {
+                format!("one block of less than {block}")
+            } else {
+                format!("blocks of {block}")
+            };
+            format!("{size} in {blocks} from start to end; {place}")
         };
         let end = if self.writes() { "; ends with a flush" } else { "" };
         format!("each process {verb} {places}; one request at a time{end}")
@@ -427,6 +432,8 @@ mod tests {
             "each process writes 4GiB in blocks of 6MiB from start to end; \
              files spread evenly over 100 % of the array; one request at a time; ends with a flush"
         );
+        simple.size = 4 << 20;
+        assert!(simple.description().contains("writes 4MiB in one block of less than 6MiB from"));
         simple = Simple::new(Kind::RandomRead, 4 << 20);
         simple.span = Span::Percent(10);
         assert_eq!(simple.default_name(), "random-read 4KiB");

@@ -33,6 +33,7 @@ use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 
 use crate::trace::Trace;
+use raw::Longest;
 
 /// Stripes that md's cache has, each a page of 4 KiB of every member (`NR_STRIPES`, drivers/md/raid5.h
 /// of 6.1 and
@@ -366,6 +367,17 @@ impl<'a> Modelled<'a> {
         })
     }
 
+    /// How a host cuts what is longer than its requests. raid1 chooses a member for each part of a long read by what has
+    /// ended meanwhile, so that readers change members as md's do; arrays with stripes choose by chunk anyway.
+    fn longest(&self, layout: usize) -> Longest {
+        if !self.is_md(layout) {
+            return Longest::ANY;
+        }
+        let longest = self.host_spec(layout).longest_request;
+        let is_mirror = self.study.layouts[layout].layout.level == Level::Raid1;
+        Longest { read: if is_mirror { longest } else { u64::MAX }, write: longest }
+    }
+
     /// Whether a layout is one array of the md of a kernel whose sources were read for this.
     fn is_md(&self, layout: usize) -> bool {
         let named = &self.study.layouts[layout];
@@ -511,8 +523,8 @@ impl Modelled<'_> {
             }
             (Some(_), None) => self.record_on_host_of(key.layout, ahead, world, workload, setting),
             (None, _) => {
-                let costs = self.host_spec(key.layout).costs;
-                record_raw(world, costs, (workload, self.starts), setting, pacer)
+                let host = (self.host_spec(key.layout).costs, self.longest(key.layout));
+                record_raw(world, host, (workload, self.starts), setting, pacer)
             }
         };
         let mut record = record.map_err(failed)?;
@@ -549,7 +561,7 @@ impl Modelled<'_> {
         setting: Setting,
     ) -> Result<RunRecord, String> {
         let host = self.study.host.as_ref().map_or_else(HostSpec::default, |host| host.spec);
-        record_raw(world, host.costs, (workload, self.starts), setting, None)
+        record_raw(world, (host.costs, Longest::ANY), (workload, self.starts), setting, None)
     }
 
     /// Runs a workload on a filesystem of the study's modelled host on the array.
@@ -614,10 +626,10 @@ fn host_costs(host: Option<&Host>) -> Option<HostCosts> {
     Some(HostCosts { request: processor.request, parity_rate: processor.parity_rate })
 }
 
-/// Runs a workload on an array itself, by a host whose CPU costs this.
+/// Runs a workload on an array itself, by a host whose CPU costs this and whose requests are so long at most.
 fn record_raw(
     world: &mut World,
-    costs: CallCosts,
+    (costs, longest): (CallCosts, Longest),
     (workload, starts): (&dyn Workload, Option<Starts>),
     setting: Setting,
     pacer: Option<Pacer>,
@@ -632,7 +644,7 @@ fn record_raw(
     let plan = plan.and_then(|plan| RawPlan::new(plan, space));
     let before = world.member_totals();
     let plan = plan.map_err(|error| error.to_string())?;
-    let mut record = raw::run_paced(world, costs, plan, pacer)?;
+    let mut record = raw::run_paced(world, costs, plan, longest, pacer)?;
     record.members = Some(world.member_totals().since(before));
     record.system_cpu = Some(world.cpu_busy());
     record.busy = busy_of(world, record.last_done());

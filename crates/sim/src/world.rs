@@ -104,8 +104,18 @@ struct Pending {
     len: Sectors,
     fua: bool,
     process: u32,
-    /// It is write-back that is gathered into stripes.
-    is_gathered: bool,
+    way: Way,
+}
+
+/// How the array takes a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// As it is.
+    Whole,
+    /// Gathered into stripes with others.
+    WriteBack,
+    /// In requests of so many sectors at most, under one plug.
+    Plugged(Sectors),
 }
 
 /// The process to which the schedulers attribute member I/Os that follow from the end of others, not from an
@@ -415,7 +425,7 @@ impl World {
         len: Sectors,
         fua: bool,
     ) -> RequestId {
-        self.submit_request(process, op, (at, len), (fua, false))
+        self.submit_request(process, op, (at, len), (fua, Way::Whole))
     }
 
     #[inline]
@@ -424,11 +434,11 @@ impl World {
         process: u32,
         op: IoOp,
         (at, len): (Sector, Sectors),
-        (fua, is_gathered): (bool, bool),
+        (fua, way): (bool, Way),
     ) -> RequestId {
         let id = RequestId(self.next_id);
         self.next_id += 1;
-        let slot = self.hold(Pending { id, op, at, len, fua, process, is_gathered });
+        let slot = self.hold(Pending { id, op, at, len, fua, process, way });
         let arrival = self.cores.serve_request(self.now, self.costs.request);
         self.event_queue.ask_in_order(arrival, TimedEvent::Arrival(slot));
         id
@@ -666,8 +676,9 @@ impl World {
     fn arrive(&mut self, slot: u32) {
         let request = self.pending[slot as usize];
         self.free_pending.push(slot);
-        match &mut self.gather {
-            Some(gather) if request.is_gathered => gather.arrived(&request),
+        match (&mut self.gather, request.way) {
+            (Some(gather), Way::WriteBack) => gather.arrived(&request),
+            (Some(gather), Way::Plugged(longest)) => gather.called(&request, longest),
             _ => self.ask_array(&request),
         }
     }

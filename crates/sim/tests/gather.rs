@@ -84,6 +84,36 @@ fn no_more_is_under_way_than_there_are_stripes() {
     assert!(most(16) < most(1_024), "{} and {}", most(16), most(1_024));
 }
 
+/// A call that needs more stripes than there are is cut where a request ends, and what is missing there is read; not so
+/// where requests end with stripes, nor once the cache has grown.
+#[test]
+fn a_long_write_is_read_for_where_stripes_run_out() {
+    let reads = |stripes: u64, longest: u64, calls: u64| {
+        let mut world = world("raid5(4) chunk=64K");
+        world.gather_stripes(stripes);
+        let mut of_last = 0;
+        for call in 0..calls {
+            let before = world.member_totals();
+            let at = Sector(call * 8 * STRIPE);
+            world.write_plugged(0, at, Sectors(8 * STRIPE), Sectors(longest));
+            end(&mut world, 1);
+            let totals = world.member_totals();
+            of_last = totals.reads - before.reads;
+            let written = (totals.bytes_written - before.bytes_written) / 512;
+            assert!(written >= 8 * (STRIPE + 128), "{written}");
+            assert!(of_last > 0 || written == 8 * (STRIPE + 128), "{written}");
+        }
+        of_last
+    };
+    assert_eq!(reads(8 * 16, 256, 1), 0);
+    assert!(reads(3 * 16, 256, 1) > 0);
+    assert_eq!(reads(3 * 16, STRIPE, 1), 0);
+    // A quarter of a pass more with each stripe.
+    assert_eq!(reads(3 * 16, 256, 200), 0);
+    // A request of its own is cut nowhere.
+    assert_eq!(reads(16, 8 * STRIPE, 1), 0);
+}
+
 #[test]
 fn arrays_without_parity_take_write_back_as_any_write() {
     let mut world = world("raid0(4) chunk=64K");

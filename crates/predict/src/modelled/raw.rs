@@ -18,14 +18,31 @@ struct Running {
     refused: Option<Asked<Request>>,
 }
 
-/// A request under way.
+/// What a process asked for and is under way.
 struct InFlight {
+    /// Of the last part of it.
     id: RequestId,
+    /// Its parts, which have numbers in a row, and how many of them have no answer.
+    parts: u64,
+    left: u64,
     process: ProcessIndex,
     /// The process does not wait for it: its own number for it.
     tag: Option<u32>,
     request: Request,
     since: Time,
+}
+
+/// Bytes of the longest requests that the array gets from a host; longer ones are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Longest {
+    pub(super) read: u64,
+    /// Of writes over parity.
+    pub(super) write: u64,
+}
+
+impl Longest {
+    /// The array gets all as it is.
+    pub(super) const ANY: Self = Self { read: u64::MAX, write: u64::MAX };
 }
 
 /// Lets processes run on a world to their end.
@@ -40,6 +57,7 @@ struct Target<'w> {
     processes: Processes,
     running: Vec<Running>,
     in_flight: Vec<InFlight>,
+    longest: Longest,
     /// Paces the rebuild by what requests take.
     pacer: Option<Pacer>,
 }
@@ -53,14 +71,15 @@ pub fn run_raw_plan(
     costs: CallCosts,
     plan: RawPlan,
 ) -> Result<RunRecord, String> {
-    run_paced(world, costs, plan, None)
+    run_paced(world, costs, plan, Longest::ANY, None)
 }
 
-/// The same with a rebuild that is paced by what requests take.
+/// The same with requests of so many bytes at most, and a rebuild that is paced by what requests take.
 pub(super) fn run_paced(
     world: &mut World,
     costs: CallCosts,
     plan: RawPlan,
+    longest: Longest,
     pacer: Option<Pacer>,
 ) -> Result<RunRecord, String> {
     if let Some(pacer) = &pacer {
@@ -80,6 +99,7 @@ pub(super) fn run_paced(
         processes,
         running: plan.processes.into_iter().map(running).collect(),
         in_flight: Vec::new(),
+        longest,
         pacer,
     };
     match run(&mut target)? {
@@ -140,11 +160,27 @@ impl raidlab_workload::processes::Target for Target<'_> {
             Request::Write(..) => IoOp::Write,
             Request::Sync => IoOp::Flush,
         };
-        let (at, len) = request.span();
-        let (at, len) = (Sector(at / SECTOR_BYTES), Sectors(len / SECTOR_BYTES));
-        let id = self.timeline.world.submit_for(process as u32, op, at, len, false);
+        let (start, bytes) = request.span();
+        let longest = if op == IoOp::Read { self.longest.read } else { u64::MAX };
         let since = self.timeline.now();
-        self.in_flight.push(InFlight { id, process, tag, request, since });
+        let (mut parts, mut at, mut left) = (0, start, bytes);
+        let id = loop {
+            let len = left.min(longest);
+            let (sector, sectors) = (Sector(at / SECTOR_BYTES), Sectors(len / SECTOR_BYTES));
+            let world = &mut *self.timeline.world;
+            let id = match op {
+                IoOp::Write => {
+                    let longest = Sectors(self.longest.write / SECTOR_BYTES);
+                    world.write_plugged(process as u32, sector, sectors, longest)
+                }
+                _ => world.submit_for(process as u32, op, sector, sectors, false),
+            };
+            (parts, at, left) = (parts + 1, at + len, left - len);
+            if left == 0 {
+                break id;
+            }
+        };
+        self.in_flight.push(InFlight { id, parts, left: parts, process, tag, request, since });
         Ok(Begun::UnderWay)
     }
 
@@ -197,9 +233,12 @@ impl Target<'_> {
         if answer.outcome != Outcome::Done {
             return Err(format!("a request was answered {:?}", answer.outcome));
         }
-        let Some(at) = self.in_flight.iter().position(|one| one.id == answer.id) else {
+        let is_part = |one: &InFlight| one.id.0.wrapping_sub(answer.id.0) < one.parts;
+        let Some(at) = self.in_flight.iter().position(is_part) else { return Ok(false) };
+        self.in_flight[at].left -= 1;
+        if self.in_flight[at].left > 0 {
             return Ok(false);
-        };
+        }
         let InFlight { process, tag, request, since, .. } = self.in_flight.swap_remove(at);
         let took = self.timeline.now().since(since);
         if let Some(pacer) = &mut self.pacer {

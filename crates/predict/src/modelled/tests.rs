@@ -101,3 +101,37 @@ fn a_controller_switches_its_channels_as_it_does() {
                 [[layouts]]\nname = \"card\"\nlevel = \"raid0\"\nmembers = 2\ncontroller = \"ite8212-bios\"";
     assert_eq!(switches(bare, own), [1_000, 0, 0], "no controller there");
 }
+
+/// What the members of an array get of one process with blocks of 6 MiB: the longest request in sectors, how many reads.
+fn of_long_blocks(host: &str, layout: &str, kind: &str) -> (u32, usize) {
+    let text = format!(
+        "title = \"long\"\n{host}\n[[drives]]\nname = \"disk\"\nmodel = \"nas-8tb-7200\"\ncount = 4\n\
+         [[layouts]]\n{layout}\n[[workloads]]\nkind = \"{kind}\"\nsize = \"48MiB\"\n"
+    );
+    let study = parse(&text, "long.toml").unwrap_or_else(|error| panic!("{error}"));
+    let modelled = modelled(&study);
+    let key = raidlab_study::cells(&study).remove(0);
+    let mut world = modelled.world(0, 1).expect("a world");
+    world.start_record();
+    modelled.run_on(&mut world, &key, 1).unwrap_or_else(|error| panic!("{error}"));
+    let all = world.record();
+    let longest = all.iter().map(|io| io.len).max().expect("requests");
+    (longest, all.iter().filter(|io| io.op == raidlab_core::contract::IoOp::Read).count())
+}
+
+/// A kernel's requests are 1 MiB long: md chooses a mirror for each, and where its stripes run out within a call it
+/// reads what a stripe lacks. Without a host an array gets calls as they are.
+#[test]
+fn long_calls_come_to_md_as_requests_of_a_kernel() {
+    let md = "host = { kernel = \"linux-6.12\" }";
+    let mirror = "level = \"raid1\"\nmembers = 2";
+    assert_eq!(of_long_blocks(md, mirror, "dd-read"), (2_048, 48));
+    assert_eq!(of_long_blocks("", mirror, "dd-read"), (12_288, 8));
+    let parity = "level = \"raid5\"\nmembers = 4";
+    assert!(of_long_blocks(md, parity, "dd-write").1 > 0);
+    assert_eq!(of_long_blocks("", parity, "dd-write").1, 0);
+    // Enough stripes for a call, or requests of whole stripes.
+    let cached = format!("{parity}\ncached_stripes = 1024");
+    assert_eq!(of_long_blocks(md, &cached, "dd-write").1, 0);
+    assert_eq!(of_long_blocks(md, "level = \"raid6\"\nmembers = 4", "dd-write").1, 0);
+}

@@ -6,7 +6,7 @@ use raidlab_models::controller::{ControllerInput, ControllerOutput};
 use raidlab_models::{Controller, ControllerSpec, DriveOp};
 
 use super::gather::GATHERED;
-use super::{Answer, KERNEL, Pending, TimedEvent, World};
+use super::{Answer, KERNEL, Pending, TimedEvent, Way, World};
 use crate::error::SimError;
 
 /// Marks requests to the array that a controller made; the host's requests are numbered from 0.
@@ -132,8 +132,7 @@ impl World {
             DriveOp::Flush => IoOp::Flush,
         };
         let id = RequestId(MADE | u64::from(request));
-        let is_gathered = false;
-        let slot = self.hold(Pending { id, op, at, len, fua, process: KERNEL, is_gathered });
+        let slot = self.hold(Pending { id, op, at, len, fua, process: KERNEL, way: Way::Whole });
         self.backlog.push_back(slot);
     }
 }

@@ -11,12 +11,15 @@
 //! grows by a stripe in a pass of md's thread while somebody does (`raid5_get_active_stripe`, `is_inactive_blocked`,
 //! `grow_one_stripe`).
 
+mod plug;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use raidlab_core::contract::{IoOp, Outcome, RequestId};
 use raidlab_core::{Sector, Sectors};
 
-use super::{Answer, Pending, World};
+use super::{Answer, Pending, Way, World};
+use plug::Call;
 
 /// Marks requests to the array that were made of others.
 pub(super) const GATHERED: u64 = 1 << 62;
@@ -50,6 +53,8 @@ struct Made {
     from: u64,
     to: u64,
     is_whole: bool,
+    /// The stripes of md that it has; `None` before it is its turn.
+    rows: Option<u64>,
     process: u32,
     /// The requests that it is a piece of.
     asked: Vec<u32>,
@@ -99,6 +104,8 @@ pub(super) struct Gather {
     held: BTreeMap<u64, Vec<Part>>,
     made: Numbered<Made>,
     ready: VecDeque<u32>,
+    /// Calls that wait for stripes, in order.
+    sleeping: VecDeque<Call>,
     /// Sectors of a chunk, and how many members there are.
     chunk: u64,
     members: u64,
@@ -126,6 +133,7 @@ impl Gather {
             held: BTreeMap::new(),
             made: Numbered::NONE,
             ready: VecDeque::new(),
+            sleeping: VecDeque::new(),
         }
     }
 
@@ -141,7 +149,8 @@ impl Gather {
         }
         for from in (head..tail).step_by(self.stripe as usize) {
             let (to, process) = (from + self.stripe, request.process);
-            self.make(Made { from, to, is_whole: true, process, asked: vec![asked] });
+            let asked = vec![asked];
+            self.make(Made { from, to, is_whole: true, rows: None, process, asked });
         }
         if tail < to {
             self.part(Part { from: tail, to, asked }, request.process);
@@ -178,7 +187,10 @@ impl Gather {
                     run.to = to;
                     run.asked.push(asked);
                 }
-                None => runs.push(Made { from, to, is_whole: false, process, asked: vec![asked] }),
+                None => {
+                    let asked = vec![asked];
+                    runs.push(Made { from, to, is_whole: false, rows: None, process, asked });
+                }
             }
         }
         for mut run in runs {
@@ -210,21 +222,25 @@ impl Gather {
         }
         let number = *self.ready.front()?;
         let made = self.made.get_mut(number)?;
-        let rows = rows(self.chunk, made);
-        let most = if self.is_full { self.stripes * 3 / 4 } else { self.stripes };
-        self.is_full = self.used > 0 && self.used + rows > most;
-        if self.is_full {
-            return None;
+        let place = (number, Sector(made.from), Sectors(made.to - made.from), made.process);
+        if made.rows.is_none() {
+            let rows = rows_of(self.chunk, made.to - made.from);
+            let most = if self.is_full { self.stripes * 3 / 4 } else { self.stripes };
+            self.is_full = self.used > 0 && self.used + rows > most;
+            if self.is_full {
+                return None;
+            }
+            made.rows = Some(rows);
+            self.used += rows;
         }
-        self.used += rows;
         self.ready.pop_front();
-        Some((number, Sector(made.from), Sectors(made.to - made.from), made.process))
+        Some(place)
     }
 }
 
-/// Stripes of md that a request needs.
-fn rows(chunk: u64, made: &Made) -> u64 {
-    (made.to - made.from).min(chunk).div_ceil(PAGE)
+/// Stripes of md that so many sectors in a row need.
+fn rows_of(chunk: u64, len: u64) -> u64 {
+    len.min(chunk).div_ceil(PAGE)
 }
 
 impl World {
@@ -243,13 +259,26 @@ impl World {
         }
     }
 
+    /// Submits a write that a process waits for, which comes to the array in requests of `longest` at most under one plug.
+    pub fn write_plugged(
+        &mut self,
+        process: u32,
+        at: Sector,
+        len: Sectors,
+        longest: Sectors,
+    ) -> RequestId {
+        let is_cut = self.gather.is_some() && len > longest;
+        let way = if is_cut { Way::Plugged(longest) } else { Way::Whole };
+        self.submit_request(process, IoOp::Write, (at, len), (false, way))
+    }
+
     /// Submits a write that nobody waits for by itself, as [`submit_for`](Self::submit_for) does.
     pub fn write_back(&mut self, process: u32, at: Sector, len: Sectors) -> RequestId {
-        let is_gathered = self.gather.as_mut().is_some_and(|gather| {
+        let way = self.gather.as_mut().map_or(Way::Whole, |gather| {
             gather.on_the_way += 1;
-            true
+            Way::WriteBack
         });
-        self.submit_request(process, IoOp::Write, (at, len), (false, is_gathered))
+        self.submit_request(process, IoOp::Write, (at, len), (false, way))
     }
 
     /// Hands the array the next of what was gathered; false when there is none.
@@ -265,7 +294,7 @@ impl World {
             len,
             fua: false,
             process,
-            is_gathered: false,
+            way: Way::Whole,
         });
         true
     }
@@ -276,9 +305,9 @@ impl World {
         let Some(gather) = &mut self.gather else { return };
         let Some(made) = gather.made.take((id.0 & !GATHERED) as u32) else { return };
         gather.whole -= u32::from(made.is_whole);
-        let rows = rows(gather.chunk, &made);
+        let rows = made.rows.unwrap_or(0);
         gather.used -= rows;
-        if gather.is_full {
+        if gather.is_full && gather.sleeping.is_empty() {
             gather.passed += rows * PAGE * gather.members;
             gather.stripes += gather.passed / PASS;
             gather.passed %= PASS;
@@ -295,5 +324,6 @@ impl World {
                 self.answers.push_back(Answer { id, outcome, at: self.now });
             }
         }
+        gather.wake();
     }
 }

@@ -367,8 +367,8 @@ impl<'a> Modelled<'a> {
         })
     }
 
-    /// How a host cuts what is longer than its requests. raid1 chooses a member for each part of a long read by what has
-    /// ended meanwhile, so that readers change members as md's do; arrays with stripes choose by chunk anyway.
+    /// How a host cuts what is longer than its requests. raid1 chooses a member for each part of a long read by what
+    /// has ended meanwhile, so that readers change members as md's do; arrays with stripes choose by chunk anyway.
     fn longest(&self, layout: usize) -> Longest {
         if !self.is_md(layout) {
             return Longest::ANY;

@@ -15,8 +15,8 @@
 //! tests. The intervals are at 1 - [`FALSE_SHARE`] x called / tested, so that of those of called cells as many cover
 //! (Benjamini and Yekutieli 2005): each lies beyond the floor.
 //!
-//! The model, a kernel on modelled drives, and a machine beside one another are no change: their ratios are what the one
-//! that is further from a machine is off.
+//! The model, a kernel on modelled drives, and a machine beside one another are no change: their ratios are what the
+//! one that is further from a machine is off.
 
 use std::collections::BTreeMap;
 

@@ -178,7 +178,8 @@ fn measured_beside_modelled_are_residuals() {
     }
 }
 
-/// All in virtual time or not, from one seed: a kernel is what the model is held against, and a machine what a kernel is.
+/// All in virtual time or not, from one seed: a kernel is what the model is held against, and a machine what a kernel
+/// is.
 #[test]
 fn a_kernel_stands_between_model_and_machine() {
     let at = |clock, value| document(clock, vec![cell("one", &near(value, 6))]);

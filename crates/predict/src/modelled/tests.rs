@@ -102,7 +102,8 @@ fn a_controller_switches_its_channels_as_it_does() {
     assert_eq!(switches(bare, own), [1_000, 0, 0], "no controller there");
 }
 
-/// What the members of an array get of one process with blocks of 6 MiB: the longest request in sectors, how many reads.
+/// What the members of an array get of one process with blocks of 6 MiB: the longest request in sectors, how many
+/// reads.
 fn of_long_blocks(host: &str, layout: &str, kind: &str) -> (u32, usize) {
     let text = format!(
         "title = \"long\"\n{host}\n[[drives]]\nname = \"disk\"\nmodel = \"nas-8tb-7200\"\ncount = 4\n\

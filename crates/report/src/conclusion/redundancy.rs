@@ -14,7 +14,8 @@ pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
         for row in section.rows.iter().filter(|row| row.state == "healthy") {
             let safe = best_of(view, row, |layout| layout.survives > 0);
             let Some((room, safe)) = safe else { continue };
-            // A single drive is no choice beside an array of four: what takes the place has as much room, but for rounding.
+            // A single drive is no choice beside an array of four: what takes the place has as much room, but for
+            // rounding.
             let is_choice = |one: &LayoutRow| one.survives == 0 && one.capacity >= room / 100 * 99;
             let bare = best_of(view, row, is_choice);
             compared.extend(bare.map(|(_, bare)| (section, row, bare, safe)));

@@ -259,7 +259,8 @@ impl World {
         }
     }
 
-    /// Submits a write that a process waits for, which comes to the array in requests of `longest` at most under one plug.
+    /// Submits a write that a process waits for, which comes to the array in requests of `longest` at most under one
+    /// plug.
     pub fn write_plugged(
         &mut self,
         process: u32,

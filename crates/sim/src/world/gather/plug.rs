@@ -4,8 +4,8 @@
 //! of its cache for each page of a member and looks at none before the plug is pulled: at the end of the call, or
 //! when it finds no free stripe and sleeps, which pulls the plug, too (`blk_finish_plug`, `sched_submit_work`). What is
 //! a whole stripe then is written at once, what is a part of one is read for at once: the process waits (`REQ_SYNC`).
-//! So a call that needs more stripes than the cache has is torn where they run out, and
-//! reads. That ends when the cache has [grown](super) to what calls need. (`raid5_make_request`, `raid5_unplug`,
+//! So a call that needs more stripes than the cache has is torn where they run out, and reads. The cache grows by a
+//! stripe each time that somebody falls asleep, until it has what calls need. (`raid5_make_request`, `raid5_unplug`,
 //! `raid5_get_active_stripe`; drivers/md/raid5.c of 6.12.)
 //!
 //! A row of chunks is torn where the request ends in which stripes ran out, not at the page of it.

@@ -115,6 +115,7 @@ fn legend(view: &View<'_>) -> String {
     };
     let compared = view.cells().any(|cell| cell.percent_vs_baseline.is_some());
     let against = format!("(x %): against {}", escaped(&view.baseline()));
+    let absent = shown::all_absent(view).map(|why| format!("-: {why}"));
     let entries = [
         (marked(Mark::Best), best),
         (marked(Mark::MayBe), "?: may be the best"),
@@ -123,7 +124,7 @@ fn legend(view: &View<'_>) -> String {
         (signed(" ▼"), "▼ slower"),
         (signed(" ="), "= equal within the noise floor"),
         (signed(" ≈"), "≈ not resolved: neither faster, slower nor equal is shown"),
-        (rows().any(|row| row.cells.iter().any(Option::is_none)), "-: not measured"),
+        (absent.is_some(), absent.as_deref().unwrap_or_default()),
     ];
     let told: Vec<&str> = entries.iter().filter(|(is, _)| *is).map(|(_, text)| *text).collect();
     if told.is_empty() { String::new() } else { format!("\n{}\n", told.join("; ")) }

@@ -69,6 +69,23 @@ pub(crate) fn value(cell: &Cell) -> String {
     }
 }
 
+/// Why a row has no cell of a layout: without redundancy nothing is left when a member is lost.
+pub(crate) fn absent(view: &View<'_>, row: &Row<'_>, layout: usize) -> &'static str {
+    let survives = view.results.layouts[layout].survives;
+    if survives == 0 && row.state != HEALTHY { "no redundancy" } else { "not measured" }
+}
+
+/// What absent cells of all rows are, each said once.
+pub(crate) fn all_absent(view: &View<'_>) -> Option<String> {
+    let rows = view.sections.iter().flat_map(|section| &section.rows);
+    let why = |row| {
+        move |(at, cell): (usize, &Option<&Cell>)| cell.is_none().then(|| absent(view, row, at))
+    };
+    let why = rows.flat_map(|row: &Row<'_>| row.cells.iter().enumerate().filter_map(why(row)));
+    let why: BTreeSet<&str> = why.collect();
+    (!why.is_empty()).then(|| Vec::from_iter(why).join(", or "))
+}
+
 /// The same with its unit.
 pub(crate) fn value_with_unit(cell: &Cell, unit: &str) -> String {
     if is_rebuild(&cell.metric) { value(cell) } else { number::with_unit(cell.median, unit) }

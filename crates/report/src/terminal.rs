@@ -219,9 +219,7 @@ impl Page {
             let meaning = "from fewest to most processes, as shares of the largest median there";
             entries.push(("▁▅█", meaning.to_owned()));
         }
-        if rows().any(|row| row.cells.iter().any(Option::is_none)) {
-            entries.push(("-", "not measured".to_owned()));
-        }
+        entries.extend(shown::all_absent(view).map(|why| ("-", why)));
         entries.push(("survives", "lost members, whichever they are".to_owned()));
         self.entries(entries);
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use raidlab_report::{Exporter, Html, Markdown, Terminal};
-use raidlab_results::{Better, Cell, Verdict};
+use raidlab_results::{Better, Cell, Results, Verdict};
 
 const TERMINAL: Terminal = Terminal { width: Some(120), colour: false, unicode: true };
 
@@ -65,7 +65,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 /// Many layouts, as sweeps have them, some with long names.
-fn many() -> raidlab_results::Results {
+fn many() -> Results {
     let mut results = common::full();
     for number in 0..30 {
         let name = format!("raid6(8) chunk={}K", 4 << (number % 10));
@@ -334,6 +334,29 @@ fn rebuilds_are_told_in_hours_and_days_and_unknown_where_too_little_was_done() {
             && text.contains("too little to tell its time"),
         "{text}"
     );
+}
+
+/// Nothing was left to measure of a layout that survives nothing; of others something is missing.
+#[test]
+fn a_lost_member_leaves_nothing_without_redundancy() {
+    let mut results = common::small();
+    let is_bare = |name: &str| ["single", "linear(4)", "raid0(4)"].contains(&name);
+    let of_row = |cell: &Cell| cell.workload == "random-read" && cell.processes == 4;
+    results.cells.retain(|cell| !(of_row(cell) && is_bare(&cell.layout)));
+    for cell in results.cells.iter_mut().filter(|cell| of_row(cell)) {
+        cell.state = "degraded".into();
+    }
+    let told = |results: &Results| {
+        let text = Terminal { width: None, ..TERMINAL }.export(results).expect("a report");
+        let page = Html.export(results).expect("a page");
+        (text, page.matches("no redundancy").count(), page.matches("not measured").count())
+    };
+    let (text, bare, missing) = told(&results);
+    // One of small's cells was not measured before.
+    assert_eq!((bare, missing), (3, 1));
+    assert!(text.contains("no redundancy, or not measured"), "{text}");
+    results.cells.retain(|cell| cell.state == "healthy");
+    assert!(!told(&results).0.contains("no redundancy"));
 }
 
 /// Whoever picks the fastest layout must have been told what it costs.

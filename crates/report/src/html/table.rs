@@ -144,7 +144,7 @@ fn table_row(view: &View<'_>, section: &Section<'_>, row: &Row<'_>) -> Markup {
                 @if let Some(cell) = cell {
                     (table_cell(view, section, row, at, cell))
                 } @else {
-                    td.missing data-head=(view.results.layouts[at].name) { "not measured" }
+                    td.missing data-head=(view.results.layouts[at].name) { (shown::absent(view, row, at)) }
                 }
             }
         }

@@ -409,7 +409,7 @@ fn block(view: &View<'_>, row: &Row<'_>, names: &Names, terminal: Terminal) -> V
     let fitted = Slots { percent: slots.percent.max(5), ..slots };
     let lines = all.into_iter().enumerate().flat_map(|(at, parts)| {
         let Some(mut parts) = parts else {
-            return names.with(at, vec![Span::new("not measured", Style::Dim)]);
+            return names.with(at, vec![Span::new(shown::absent(view, row, at), Style::Dim)]);
         };
         if parts.percent.is_none() && view.is_baseline(at) {
             parts.percent = Some(Span::new("base ", Style::Dim));

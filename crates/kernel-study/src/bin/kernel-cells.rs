@@ -500,7 +500,8 @@ fn model(paths: &[&str], asked: &Asked) -> Result<(), Error> {
 
 /// Makes what reports tell of the model's error, and writes it or compares it with what is compiled in.
 fn trust(paths: &[&str], asked: &Asked) -> Result<(), Error> {
-    let (mut stored, mut model) = (Vec::new(), BTreeMap::new());
+    let mut stored = Vec::new();
+    let mut model: BTreeMap<String, BTreeMap<usize, f64>> = BTreeMap::new();
     let drives = drives_hash()?;
     for path in paths {
         let (head, cells) = load(path)?;
@@ -516,7 +517,8 @@ fn trust(paths: &[&str], asked: &Asked) -> Result<(), Error> {
                 eprintln!("{kernel}: modelled {done} of {}", file.asked().len());
             }
         };
-        model.insert(kernel.clone(), file.model(asked.threads, &progress));
+        // A kernel may have several files.
+        model.entry(kernel.clone()).or_default().extend(file.model(asked.threads, &progress));
         stored.push(file);
     }
     let trust = fidelity::trust_of(&stored, &model);

@@ -83,7 +83,7 @@ pub fn trust_of(stored: &[Stored], model: &BTreeMap<String, BTreeMap<usize, f64>
                 compared.extend(Compared::new(drawn, &cell.metric, values, vec![*figure]));
             }
         }
-        kernels.insert(file.head.kernel.clone(), compared.len() - before);
+        *kernels.entry(file.head.kernel.clone()).or_insert(0) += compared.len() - before;
     }
     let mut filesystems: Vec<String> =
         compared.iter().map(|cell| cell.drawn.value("filesystem").to_owned()).collect();

@@ -48,7 +48,7 @@ const RAID5: &str = "level = \"raid5\"\nmembers = 4";
 fn cells_like_those_of_the_lab_have_an_interval_and_differences_below_the_floor_none() {
     let study = study("", "nas-8tb-7200", RAID5);
     let found = results(&study);
-    let raw = Trust::recorded().groups.iter().find(|group| group.name.starts_with("raw arrays"));
+    let raw = Trust::recorded().groups.iter().find(|group| group.name == "raw arrays");
     let raw = raw.expect("raw arrays were compared");
     let cell = first(&found, 2);
     let trust = cell.trust.as_ref().expect("modelled");

@@ -99,7 +99,7 @@ fn largest(found: Vec<Conclusion<'_>>) -> Vec<Conclusion<'_>> {
 }
 
 /// Whether a section says how fast work is done: not how long single requests or rebuilds take.
-fn is_work(section: &Section<'_>) -> bool {
+pub(crate) fn is_work(section: &Section<'_>) -> bool {
     let mut cells = section.rows.iter().flat_map(|row| row.cells.iter().flatten());
     cells.all(|cell| cell.metric != "p99_ms" && !shown::is_rebuild(&cell.metric))
 }

@@ -20,7 +20,7 @@ use raidlab_results::document::Results;
 use sha2::{Digest, Sha256};
 
 use crate::figure::palette;
-use crate::view::View;
+use crate::view::{Section, View};
 pub use diff::{diff_html, html_with_residuals, html_with_words};
 pub use replay::replay_html;
 
@@ -33,6 +33,8 @@ const SCRIPT: &str = include_str!("html/page.js");
 
 /// With more cells than this the page leaves out what only figures show: timelines and latency curves.
 const MANY_CELLS: usize = 2_000;
+/// With more sections than this what is said of latencies and rebuilds is folded away.
+const MOST_VERDICTS: usize = 6;
 /// With more cells than this there is no table of every cell without script.
 const STATIC_CELLS: usize = 400;
 
@@ -186,20 +188,38 @@ fn verdict(view: &View<'_>, number: usize) -> Markup {
     if is_replay(view) || view.sections.is_empty() {
         return html! {};
     }
+    // Where there is much to say, what layouts do comes first; of requests and rebuilds it is said on demand.
+    let is_long =
+        view.sections.len() > MOST_VERDICTS && view.sections.iter().any(conclusion::is_work);
+    let is_first = |section: &&Section<'_>| !is_long || conclusion::is_work(section);
+    let (first, more): (Vec<_>, Vec<_>) = view.sections.iter().partition(is_first);
     html! {
         section {
             h2 { "What it shows" }
-            ul.verdicts {
-                @for section in &view.sections {
-                    li {
-                        strong { (section.title) }
-                        @for sentence in conclusion::sentences(view, section) { p { (sentence) } }
-                    }
+            (sentences(view, &first))
+            @if !more.is_empty() {
+                details.words {
+                    summary { "Latency and rebuilds in words: " (more.len()) " more" }
+                    (sentences(view, &more))
                 }
             }
             p.note {
                 "Below the table: "
                 a href={ "#doubts-" (number) } { "what no single row shows, and how far to trust it" } "."
+            }
+        }
+    }
+}
+
+/// Each section's sentences.
+fn sentences(view: &View<'_>, sections: &[&Section<'_>]) -> Markup {
+    html! {
+        ul.verdicts {
+            @for section in sections {
+                li {
+                    strong { (section.title) }
+                    @for sentence in conclusion::sentences(view, section) { p { (sentence) } }
+                }
             }
         }
     }

@@ -33,7 +33,7 @@ pub(crate) const fn short_clock(origin: Origin) -> &'static str {
     match origin {
         Origin::Measured => "measured, real time",
         Origin::Kernel => "a Linux kernel on modelled drives, virtual time",
-        Origin::Modelled => "modelled, virtual time",
+        Origin::Modelled => "modelled drives, virtual time",
     }
 }
 

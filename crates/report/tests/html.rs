@@ -182,6 +182,24 @@ fn the_whole_table_is_there_and_results_come_before_settings() {
 }
 
 /// Of each workload the first row is drawn without script; the script has what it needs for the others.
+/// What layouts do is said first; where there is much to say, of latencies and rebuilds it is said on demand.
+#[test]
+fn much_that_is_said_is_folded() {
+    let mut results = common::full();
+    assert_eq!(count(&export(&results), "details class=\"words\""), 0);
+    let latencies = results.cells.clone().into_iter().map(|mut cell| {
+        (cell.metric, cell.unit) = ("p99_ms".into(), "ms".into());
+        cell
+    });
+    results.cells.extend(latencies);
+    let page = export(&results);
+    let first = inside(&page, "<h2>What it shows</h2>", "<details class=\"words\"");
+    assert_eq!(count(first, "<strong>"), 4, "{first}");
+    let folded = inside(&page, "<details class=\"words\">", "</details>");
+    assert!(folded.contains("Latency and rebuilds in words: 4 more"), "{folded}");
+    assert_eq!(count(folded, "<strong>"), 4, "{folded}");
+}
+
 #[test]
 fn top_rows_are_drawn_and_the_others_can_be() {
     let results = common::full();

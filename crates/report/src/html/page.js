@@ -315,6 +315,6 @@ $("button[data-save]").forEach((button) => {
     else save("raidlab.json", "application/json", JSON.stringify(parsed, null, 2) + "\n");
   });
 });
-window.addEventListener("beforeprint", () => $("details.settings").forEach((one) => { one.open = true; }));
+window.addEventListener("beforeprint", () => $("details.settings, details.words").forEach((one) => { one.open = true; }));
 document.documentElement.dataset.ready = "yes";
 })();

@@ -108,7 +108,7 @@ fn a_long_write_is_read_for_where_stripes_run_out() {
     assert_eq!(reads(8 * 16, 256, 1), 0);
     assert!(reads(3 * 16, 256, 1) > 0);
     assert_eq!(reads(3 * 16, STRIPE, 1), 0);
-    // A quarter of a pass more with each stripe.
+    // A stripe more with each sleep.
     assert_eq!(reads(3 * 16, 256, 200), 0);
     // A request of its own is cut nowhere.
     assert_eq!(reads(16, 8 * STRIPE, 1), 0);

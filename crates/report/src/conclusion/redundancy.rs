@@ -31,23 +31,18 @@ pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
     let (section, row, bare, safe) = *largest;
     let effect = gain(bare, safe);
     let preliminary = if row.is_preliminary() { ", by too few rounds to be sure" } else { "" };
-    let text = if effect < 1.0 {
+    let text = if effect < least {
+        let (gains, which) = if effect < 1.0 {
+            ("nothing".to_owned(), "nearest")
+        } else {
+            let percent = (least - 1.0) * 100.0;
+            let space = number::NO_BREAK;
+            let gains =
+                format!("no more than {percent:.1}{space}%, below which differences mean nothing,");
+            (gains, "most")
+        };
         format!(
-            "Giving up redundancy gains nothing in any of {}: the nearest is {} on {} beside {} at {} with {} ({}).",
-            number::counted(count, "row"),
-            change(bare, safe),
-            bare.layout,
-            safe.layout,
-            section.title,
-            row.label(),
-            against(bare, safe, section.unit)
-        )
-    } else if effect < least {
-        format!(
-            "Giving up redundancy gains no more than {:.1}{}%, below which differences mean nothing, in any of {}: the \
-             most is {} on {} beside {} at {} with {} ({}).",
-            (least - 1.0) * 100.0,
-            number::NO_BREAK,
+            "Giving up redundancy gains {gains} in any of {}: the {which} is {} on {} beside {} at {} with {} ({}).",
             number::counted(count, "row"),
             change(bare, safe),
             bare.layout,

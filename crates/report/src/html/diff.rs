@@ -61,6 +61,7 @@ pub fn html_with_words(
 
 fn section(diff: &Diff) -> Markup {
     let is_change = diff.kind == DiffKind::Change;
+    let heads = words::heads(diff);
     html! {
         section.diff {
             h2 { (words::heading(diff)) }
@@ -93,7 +94,7 @@ fn section(diff: &Diff) -> Markup {
                         thead {
                             tr {
                                 th scope="col" { "cell" }
-                                @for head in words::heads(diff) { th scope="col" { (head) } }
+                                @for head in &heads { th scope="col" { (head) } }
                             }
                         }
                         tbody {
@@ -104,7 +105,7 @@ fn section(diff: &Diff) -> Markup {
                                         (words::title(&cell.name))
                                         small { (unit(cell)) }
                                     }
-                                    @for (head, figure) in words::heads(diff).iter().zip(figures) {
+                                    @for (head, figure) in heads.iter().zip(figures) {
                                         td data-head=(head) { (figure) }
                                     }
                                     @if is_change { td { (words::chance_of(cell)) } }

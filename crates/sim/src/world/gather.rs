@@ -221,11 +221,11 @@ impl Gather {
             }
         }
         let number = *self.ready.front()?;
+        let most = self.most();
         let made = self.made.get_mut(number)?;
         let place = (number, Sector(made.from), Sectors(made.to - made.from), made.process);
         if made.rows.is_none() {
             let rows = rows_of(self.chunk, made.to - made.from);
-            let most = if self.is_full { self.stripes * 3 / 4 } else { self.stripes };
             self.is_full = self.used > 0 && self.used + rows > most;
             if self.is_full {
                 return None;
@@ -235,6 +235,11 @@ impl Gather {
         }
         self.ready.pop_front();
         Some(place)
+    }
+
+    /// Stripes that may be in use: while somebody sleeps a quarter is left free.
+    const fn most(&self) -> u64 {
+        if self.is_full { self.stripes * 3 / 4 } else { self.stripes }
     }
 }
 

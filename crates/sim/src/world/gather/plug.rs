@@ -75,13 +75,12 @@ impl Gather {
             let requests = (call.next - call.start) / call.longest + 1;
             let end_of_request = call.start + requests * call.longest;
             let to = self.end_of_row(call.next).min(end_of_request).min(call.end);
-            let more = self.stripes_of(call, to);
-            let is_asleep = self.is_full && self.used >= self.stripes * 3 / 4;
-            self.is_full = more > 0 && self.used + more > self.stripes;
-            if more > 0 && self.used > 0 && (is_asleep || self.used >= self.stripes) {
+            let more = self.stripes_of(call, call.next, to);
+            if more > 0 && self.used > 0 && self.used >= self.most() {
                 self.is_full = true;
                 return false;
             }
+            self.is_full = more > 0 && self.used + more > self.stripes;
             self.used += more;
             call.next = to;
             if self.is_full && call.next < call.end {
@@ -93,28 +92,25 @@ impl Gather {
 
     /// What is under the plug goes out, row by row of chunks.
     fn pull(&mut self, call: &mut Call) {
-        let next = call.next;
-        while call.plugged < next {
+        while call.plugged < call.next {
             let from = call.plugged;
-            let to = self.end_of_row(from).min(next);
-            call.next = from;
-            let rows = Some(self.stripes_of(call, to));
+            let to = self.end_of_row(from).min(call.next);
+            let rows = Some(self.stripes_of(call, from, to));
             let is_whole = to - from == self.stripe;
             let (process, asked) = (call.process, vec![call.asked]);
             self.make(Made { from, to, is_whole, rows, process, asked });
             call.plugged = to;
         }
-        call.next = next;
     }
 
     const fn end_of_row(&self, at: u64) -> u64 {
         (at / self.stripe + 1) * self.stripe
     }
 
-    /// Stripes that a call takes for what comes next, up to `to` in the same row of chunks: none for pages of other
-    /// members in stripes that it has.
-    fn stripes_of(&self, call: &Call, to: u64) -> u64 {
-        let first = call.start.max(call.next / self.stripe * self.stripe);
-        rows_of(self.chunk, to - first) - rows_of(self.chunk, call.next - first)
+    /// Stripes that a call takes for a part of a row of chunks: none for pages of other members in stripes that it has
+    /// from what comes before in the row.
+    fn stripes_of(&self, call: &Call, from: u64, to: u64) -> u64 {
+        let first = call.start.max(from / self.stripe * self.stripe);
+        rows_of(self.chunk, to - first) - rows_of(self.chunk, from - first)
     }
 }

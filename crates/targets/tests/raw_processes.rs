@@ -4,11 +4,16 @@
 mod common;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use common::memory_members;
+use raidlab_core::contract::{IoOp, IoOutcome};
 use raidlab_core::{Layout, Level, Nanos, Sectors, Time};
-use raidlab_engine::{Engine, EngineConfig, EngineError, EngineErrorKind};
+use raidlab_engine::{
+    Engine, EngineConfig, EngineError, EngineErrorKind, Member, MemberRequest, MemberStore,
+    OwnMember,
+};
 use raidlab_targets::{RawResult, RawTarget, UncheckedTarget};
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{
@@ -344,4 +349,73 @@ fn an_unchecked_run_deals_with_tickets_sleepers_and_deadlocks() {
     let all = RawPlan::new(plan(vec![at_once((0..9).map(write), true)]), space).unwrap();
     let error = UncheckedTarget::new(engine(None)).unwrap().run(all, &stop).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::Cancelled, "{error}");
+}
+
+/// A store that answers its first write only when there is a second; or, so that a test ends, with an error after a
+/// time that no test takes.
+#[derive(Default)]
+struct Meeting {
+    bytes: Vec<u8>,
+    first: Arc<(Mutex<Option<MemberRequest>>, Condvar)>,
+    came: bool,
+}
+
+impl Meeting {
+    fn wait_for_another(&mut self, request: MemberRequest) {
+        let first = Arc::clone(&self.first);
+        *first.0.lock().unwrap() = Some(request);
+        std::thread::spawn(move || {
+            let waits = |held: &mut Option<MemberRequest>| held.is_some();
+            let held = first.0.lock().unwrap();
+            let long = Duration::from_secs(20);
+            let mut held = first.1.wait_timeout_while(held, long, waits).unwrap().0;
+            if let Some(request) = held.take() {
+                request.complete(IoOutcome::Gone);
+            }
+        });
+    }
+}
+
+impl MemberStore for Meeting {
+    fn sectors(&self) -> Sectors {
+        Sectors(self.bytes.len() as u64 / 512)
+    }
+
+    fn submit(&mut self, request: MemberRequest) {
+        let from = request.at().0 as usize * 512;
+        let to = from + request.len().bytes() as usize;
+        match request.op() {
+            IoOp::Read => request.complete_read(&self.bytes[from..to]),
+            IoOp::Write => {
+                self.bytes[from..to].copy_from_slice(request.payload());
+                if !std::mem::replace(&mut self.came, true) {
+                    return self.wait_for_another(request);
+                }
+                if let Some(first) = self.first.0.lock().unwrap().take() {
+                    first.complete(IoOutcome::Ok);
+                }
+                request.complete(IoOutcome::Ok);
+            }
+            _ => request.complete(IoOutcome::Ok),
+        }
+    }
+}
+
+/// Whose pause ends while another waits for its drive goes on at once.
+#[test]
+fn a_pause_ends_while_others_wait_for_a_drive() {
+    let meeting = || {
+        let store = Meeting { bytes: vec![0; 8 << 20], ..Meeting::default() };
+        let members = vec![Member::Own(OwnMember::new(store))];
+        Engine::new(&EngineConfig::new(Layout::new(Level::Linear, 1)), members).unwrap()
+    };
+    let both = || {
+        let first = vec![open(), Op::At(write(0))];
+        let second = vec![open(), Op::Sleep(Nanos::from_millis(2)), Op::At(write(1))];
+        plan(vec![script(first), script(second)])
+    };
+    let space = meeting().array().capacity().bytes();
+    let all = RawPlan::new(both(), space).unwrap();
+    UncheckedTarget::new(meeting()).unwrap().run(all, &GO).expect("the two writes meet");
+    run_on(&mut RawTarget::new(meeting(), true).unwrap(), both()).expect("the two writes meet");
 }

@@ -387,16 +387,35 @@ impl Engine {
     /// # Errors
     /// As [`poll_replies`](Self::poll_replies).
     pub fn wait_replies(&mut self, replies: &mut Vec<Reply>) -> Result<(), EngineError> {
-        self.turn(Wait::Yes);
+        self.wait_replies_for(replies, None)
+    }
+
+    /// The same, but no longer than `most`: then there may be no answer. The calling thread carries out nothing itself,
+    /// as it could not be back in time.
+    ///
+    /// # Errors
+    /// As [`poll_replies`](Self::poll_replies).
+    pub fn wait_replies_for(
+        &mut self,
+        replies: &mut Vec<Reply>,
+        most: Option<Duration>,
+    ) -> Result<(), EngineError> {
+        let until = most.map(|most| Instant::now() + most);
+        let wait = if until.is_some() { Wait::No } else { Wait::Yes };
+        self.turn(wait);
         while self.replies.is_empty() && self.outstanding > 0 && self.fault.is_none() {
             if self.at_threads == 0 && self.wake.is_none() {
                 let reason = format!("{} requests wait for nothing", self.outstanding);
                 self.fault = Some(EngineError::new(EngineErrorKind::Internal, RUN, reason));
                 break;
             }
-            let limit = self.wake.map(|at| Duration::from_nanos(at.since(self.clock()).0));
-            self.wait_members(limit);
-            self.turn(Wait::Yes);
+            let woken = self.wake_in();
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+            self.wait_members([woken, left].into_iter().flatten().min());
+            self.turn(wait);
         }
         // What was listed meanwhile shall not wait for the next call.
         self.submit_listed();

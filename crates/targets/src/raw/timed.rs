@@ -111,7 +111,13 @@ impl<S: Source> Target for Batch<'_, '_, S> {
             return self.sleep_on();
         }
         self.target.replies.clear();
-        self.target.engine.wait_replies(&mut self.target.replies)?;
+        // Whose pause ends meanwhile goes on, whether anybody has been answered or not.
+        let pause = self
+            .run
+            .sleepers
+            .next_at()
+            .map(|until| Duration::from_nanos(until.since(self.now()).0));
+        self.target.engine.wait_replies_for(&mut self.target.replies, pause)?;
         let now = Instant::now();
         for position in 0..self.target.replies.len() {
             let reply = self.target.replies[position];

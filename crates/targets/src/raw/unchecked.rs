@@ -213,7 +213,10 @@ impl Target for Stage<'_> {
             return Ok(self.sleep_on());
         }
         self.replies.clear();
-        self.target.engine.wait_replies(&mut self.replies)?;
+        // Whose pause ends meanwhile goes on, whether anybody has been answered or not.
+        let pause =
+            self.sleepers.next_at().map(|until| Duration::from_nanos(until.since(self.now()).0));
+        self.target.engine.wait_replies_for(&mut self.replies, pause)?;
         let now = Instant::now();
         for position in 0..self.replies.len() {
             self.answered(self.replies[position], now)?;

@@ -7,6 +7,7 @@ use raidlab_core::contract::{
     Admin, Event, Input, IoOp, Outcome, Pacing, RepairSource, RequestId, Scrub, Segment, Work,
 };
 use raidlab_core::geometry::{Holds, Place};
+use raidlab_core::policy::{MemberTraits, ReadPolicy};
 use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
@@ -93,6 +94,34 @@ fn a_request_goes_on_when_work_ends_that_waits_for_another() {
     assert_eq!(bench.driver.work.len(), 1, "which is over");
     bench.driver.work.extend(unanswered);
     bench.idle();
+}
+
+/// raid1 of md counts a range that it copies on every member alike, so reads go to the first, from which it copies, and
+/// not to those that have nothing to do.
+#[test]
+fn a_read_beside_a_rebuild_goes_to_the_member_that_md_takes() {
+    let mut config = config(&Layout::new(Level::Raid1, 3), Limits::default());
+    config.settings.resync_tick = Some(Nanos(40));
+    config.read_policy = ReadPolicy::Md;
+    let flash = MemberTraits { rotational: false, ..MemberTraits::default() };
+    config.traits = vec![flash; 3];
+    let mut bench = Bench::new(&config, 1);
+    bench.fail(0);
+    bench.add(0);
+    while bench.driver.work.is_empty() {
+        assert!(bench.step(), "it sleeps for a tick");
+    }
+    let from = |work: &support::Work| match work {
+        support::Work::Io(io) if io.op == IoOp::Read => Some(io.member),
+        _ => None,
+    };
+    let copied: Vec<_> = bench.driver.work.iter().filter_map(from).collect();
+    assert!(copied.len() > 1 && copied.iter().all(|member| *member == M(1)), "{copied:?}");
+    // Not where a member's stream goes on: that would be the first in any case.
+    read(&mut bench, 24);
+    assert_eq!(bench.driver.work.back().and_then(from), Some(M(1)));
+    bench.idle();
+    assert!(bench.has(Event::Restored(M(0))));
 }
 
 /// Where the array stands for one of md, requests and work wait for each other; all end, also when the member that is

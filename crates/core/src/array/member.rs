@@ -13,6 +13,8 @@ use crate::units::{MemberIndex, Sector};
 pub(super) struct Member {
     /// I/Os in flight.
     pub(super) pending: u32,
+    /// Those of them that background work has sent.
+    pub(super) background: u32,
     /// Where the last planned I/O ends.
     pub(super) head: Sector,
     /// Below this sector what it holds is good; beyond it is being rebuilt.
@@ -33,6 +35,7 @@ impl Member {
     pub(super) fn new(most_bad_blocks: u16) -> Self {
         Self {
             pending: 0,
+            background: 0,
             head: Sector(0),
             good_to: u64::MAX,
             kept_to: u64::MAX,
@@ -43,9 +46,16 @@ impl Member {
         }
     }
 
-    /// Whether something of a range cannot be read; `ahead` as if all were rebuilt.
-    fn lacks(&self, at: u64, len: u64, ahead: bool) -> bool {
-        at + len > self.good_to && !ahead || self.bad.first_in(at, at + len).is_some()
+    /// Whether something of a range cannot be read; `ahead` as if all were rebuilt, `step` as [`Setup::rebuild_step`]
+    /// has it.
+    fn lacks(&self, at: u64, len: u64, ahead: bool, step: u64) -> bool {
+        let good_to = match step {
+            1 => self.good_to,
+            // All is good once it is rebuilt: there is no step to wait for.
+            _ if self.good_to == u64::MAX => u64::MAX,
+            _ => self.good_to / step * step,
+        };
+        at + len > good_to && !ahead || self.bad.first_in(at, at + len).is_some()
     }
 }
 
@@ -207,7 +217,12 @@ impl Members {
     #[inline]
     pub(super) fn lacks(&self, setup: &Setup, member: MemberIndex, at: Sector, len: u64) -> bool {
         self.partial.contains(member)
-            && self[member].lacks(at.0, len, setup.has_bug(Bug::RebuildReadAhead))
+            && self[member].lacks(
+                at.0,
+                len,
+                setup.has_bug(Bug::RebuildReadAhead),
+                setup.rebuild_step,
+            )
     }
 
     /// Members that cannot be read in `at..at + len` of theirs, besides `known`.
@@ -221,7 +236,7 @@ impl Members {
         if !self.partial.is_empty() {
             let ahead = setup.has_bug(Bug::RebuildReadAhead);
             for member in self.partial.iter() {
-                if self[member].lacks(at, len, ahead) {
+                if self[member].lacks(at, len, ahead, setup.rebuild_step) {
                     known.insert(member);
                 }
             }

@@ -22,6 +22,12 @@ pub(super) struct Setup {
     pub(super) cuts_reads: bool,
     /// The policy wants to be told of I/Os.
     pub(super) policy_watches: bool,
+    /// Copies are rebuilt as a kernel's md does it: the array stands for one ([`Settings::resync_tick`]).
+    pub(super) is_like_md: bool,
+    /// What is rebuilt of a member can be read in steps of so many sectors: 1, and in a kernel's md a sixteenth of the
+    /// member, after which it notes how far it is (`md_do_sync`, drivers/md/md.c: `max_sectors >> 4`). Every ten
+    /// minutes it does, too; that is left out.
+    pub(super) rebuild_step: u64,
     pub(super) copy_kind: CopyKind,
     pub(super) capacity: u64,
     /// Copies of each sector, as the geometry has them.
@@ -256,6 +262,8 @@ pub(super) mod tests {
             most_segments: 4,
             policy_watches: false,
             cuts_reads: false,
+            is_like_md: false,
+            rebuild_step: 1,
             copy_kind: CopyKind::Raid1,
             settings: Settings { consistency, ..Settings::default() },
             sizes,

@@ -134,8 +134,12 @@ impl ResyncWindow {
         if setup.parities == 0 {
             let not = unreadable.union(wanted);
             let readable = |copy: &u16| !not.contains(*copy);
-            // The copy whose member has least to do.
-            let load = |copy: &u16| members[self.place(setup, *copy).member].pending;
+            // The copy whose member has least to do. md takes the first (`raid1_sync_request`, drivers/md/raid1.c;
+            // `raid10_sync_request`, drivers/md/raid10.c: "This is where we read from").
+            let load = |copy: &u16| match setup.is_like_md {
+                true => 0,
+                false => members[self.place(setup, *copy).member].pending,
+            };
             let copy = (0..width).filter(readable).min_by_key(load)?;
             let read = Roles::one(copy);
             return Some(Sources { read, copy, write: wanted, ..Sources::default() });

@@ -33,7 +33,7 @@ impl Array {
         if self.setup.policy_watches && self.setup.is_member(member) {
             self.policy.sent(self.now, seen_by_policy(op, target));
         }
-        self.count_in(owner);
+        self.count_in(owner, member);
         if self.setup.settings.deadline.is_some() {
             self.watch_deadline();
         }
@@ -41,13 +41,16 @@ impl Array {
         self.outputs.push_back(Output::MemberIo(io));
     }
 
-    /// Counts one more I/O of an owner.
+    /// Counts one more I/O of an owner, to a member.
     #[inline(always)]
-    pub(super) fn count_in(&mut self, owner: Owner) {
+    pub(super) fn count_in(&mut self, owner: Owner, member: MemberIndex) {
         match owner {
             Owner::Request(slot) => self.requests[slot].pending += 1,
             Owner::Plan(slot) => self.plans[slot].pending += 1,
-            Owner::Window(slot) => self.background.windows[slot].pending += 1,
+            Owner::Window(slot) => {
+                self.background.windows[slot].pending += 1;
+                self.members[member].background += 1;
+            }
             Owner::MetadataUpdate(slot) => self.updates.count_in(slot),
             // A replay counts what it asks for.
             Owner::Log => {}

@@ -28,7 +28,7 @@ impl Array {
             self.ios.slots.insert_named(state).expect("room is checked before a record is written");
         self.ios.metas[slot as usize] = meta;
         self.members[meta.member].pending += 1;
-        self.count_in(owner);
+        self.count_in(owner, meta.member);
         self.watch_deadline();
         self.outputs.push_back(Output::Meta { io: IoId { slot, generation } });
     }

@@ -409,6 +409,7 @@ fn a_unit_whose_write_fails_goes_on_without_the_member_unless_that_is_the_last()
         }
         let io = IoState { op: IoOp::Write, member: one, at: Sector(8), len: 3, ..IoState::idle() };
         array.background.windows[slot].pending = 2;
+        array.members[one].background = 1;
         array.window_io_ended(slot, &io, outcome);
         assert_eq!(array.members.failed.contains(one), fails, "{outcome:?} {others_failed}");
         assert_eq!(array.background.windows[slot].tries, u8::MAX);

@@ -478,6 +478,27 @@ fn of_several_copies_the_one_with_least_to_do_is_read() {
     busy.members[MemberIndex(1)].pending = 1;
     let range = window(&busy.setup, Task::Rebuild(MemberIndex(0)));
     assert_eq!(sources(&busy, &range).expect("two are left").copy, 2);
+    busy.setup.is_like_md = true;
+    assert_eq!(sources(&busy, &range).expect("two are left").copy, 1, "md reads the first");
+}
+
+#[test]
+fn what_md_rebuilt_can_be_read_by_sixteenths() {
+    let mut bench = bench(Level::Raid1, 3, Consistency::None);
+    let member = MemberIndex(0);
+    bench.members.begin_rebuild(member, None);
+    bench.members[member].good_to = 40;
+    let lacks = |bench: &Bench, at: u64, len: u64| {
+        bench.members.lacks(&bench.setup, member, Sector(at), len)
+    };
+    assert_eq!([(0, 40), (39, 2)].map(|(at, len)| lacks(&bench, at, len)), [false, true]);
+    bench.setup.rebuild_step = 16;
+    assert_eq!(
+        [(0, 32), (31, 2), (32, 8)].map(|(at, len)| lacks(&bench, at, len)),
+        [false, true, true]
+    );
+    bench.members.restore(member);
+    assert!(!lacks(&bench, 32, 8), "the last part, too, when all is done");
 }
 
 #[test]

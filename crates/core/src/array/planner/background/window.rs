@@ -176,6 +176,7 @@ impl Array {
         outcome: IoOutcome,
     ) {
         let guesses = self.setup.has_bug(Bug::RebuildGuesses) && io.op == IoOp::Read;
+        self.members[io.member].background -= 1;
         let window = &mut self.background.windows[slot];
         window.io_ended(outcome);
         if outcome == IoOutcome::Ok || guesses && window.phase != Phase::Probe {

@@ -87,7 +87,7 @@ impl Class {
     /// 2 TB write in 4 KiB. The latencies are those of `block/blk-wbt.c`, the pieces those of `nvme` and `ahci`.
     pub fn of(spec: &DriveSpec) -> Self {
         let turns = !matches!(spec.kind, DriveKind::Ssd(_));
-        let nvme = spec.name.starts_with("ssd-nvme");
+        let nvme = spec.is_nvme();
         let large = turns && spec.capacity.bytes() > 2_200_000_000_000;
         Self {
             rotational: turns,
@@ -96,7 +96,7 @@ impl Class {
             fua: spec.has_fua(),
             scheduler: if nvme { Scheduler::None } else { Scheduler::Deadline },
             throttling_micros: if turns { 75_000 } else { 2_000 },
-            segments: if nvme { 127 } else { 168 },
+            segments: spec.most_pieces(),
             ..Self::plain(spec.capacity.bytes())
         }
     }

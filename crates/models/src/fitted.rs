@@ -28,7 +28,18 @@ impl DriveSpec {
     /// Whether a host has single writes made durable by FUA: NVMe and SAS drives; libata leaves it off,
     /// so behind SATA a flush follows the write.
     pub fn has_fua(&self) -> bool {
-        self.name.starts_with("ssd-nvme") || self.name.starts_with("sas-")
+        self.is_nvme() || self.name.starts_with("sas-")
+    }
+
+    /// Whether it is reached by NVMe.
+    pub fn is_nvme(&self) -> bool {
+        self.name.starts_with("ssd-nvme")
+    }
+
+    /// Pieces of memory that a host's driver takes for one request: 127 with NVMe (`NVME_MAX_SEGS`,
+    /// drivers/nvme/host/pci.c), 168 behind AHCI (`AHCI_MAX_SG`, drivers/ata/ahci.h) and, as here, others.
+    pub fn most_pieces(&self) -> u32 {
+        if self.is_nvme() { 127 } else { 168 }
     }
 
     /// The value of a figure in its base unit: sectors, nanoseconds, bytes per second, a number.

@@ -58,6 +58,8 @@ fn places_of(stripes: u64, config: &Config) -> u32 {
 /// How the processes of a plan begin, by the seed of a run.
 pub type Starts = fn(Plan, u64) -> Plan;
 
+/// Bytes of a page of memory.
+const PAGE: u64 = 4 << 10;
 /// Bytes that a command with an address of 28 bits moves at most.
 const SHORT_COMMAND: u64 = 256 * SECTOR_BYTES;
 
@@ -376,7 +378,13 @@ impl<'a> Modelled<'a> {
         }
         let longest = self.host_spec(layout).longest_request;
         let is_mirror = self.study.layouts[layout].layout.level == Level::Raid1;
-        Longest { read: if is_mirror { longest } else { u64::MAX }, write: longest }
+        if !is_mirror {
+            return Longest { write: longest, ..Longest::ANY };
+        }
+        // A process's memory lies in pages as they come (docs/kernel-lab.md), each a piece.
+        let drive = &self.drives[self.study.layouts[layout].drives];
+        let read_at_once = u64::from(drive.most_pieces()) * PAGE;
+        Longest { read: longest, read_at_once, write: longest }
     }
 
     /// Whether a layout is one array of the md of a kernel whose sources were read for this.

@@ -36,13 +36,20 @@ struct InFlight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Longest {
     pub(super) read: u64,
+    /// What of such a read a drive takes at once, as its memory lies in pages that are apart.
+    pub(super) read_at_once: u64,
     /// Of writes over parity.
     pub(super) write: u64,
 }
 
 impl Longest {
     /// The array gets all as it is.
-    pub(super) const ANY: Self = Self { read: u64::MAX, write: u64::MAX };
+    pub(super) const ANY: Self = Self { read: u64::MAX, read_at_once: u64::MAX, write: u64::MAX };
+
+    /// How long the next part of a read is that has come so far.
+    fn read_part(self, so_far: u64) -> u64 {
+        (self.read - so_far % self.read).min(self.read_at_once)
+    }
 }
 
 /// Lets processes run on a world to their end.
@@ -161,11 +168,13 @@ impl raidlab_workload::processes::Target for Target<'_> {
             Request::Sync => IoOp::Flush,
         };
         let (start, bytes) = request.span();
-        let longest = if op == IoOp::Read { self.longest.read } else { u64::MAX };
         let since = self.timeline.now();
         let (mut parts, mut at, mut left) = (0, start, bytes);
         let id = loop {
-            let len = left.min(longest);
+            let len = match op {
+                IoOp::Read => left.min(self.longest.read_part(at - start)),
+                _ => left,
+            };
             let (sector, sectors) = (Sector(at / SECTOR_BYTES), Sectors(len / SECTOR_BYTES));
             let world = &mut *self.timeline.world;
             let id = match op {

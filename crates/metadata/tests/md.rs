@@ -11,7 +11,7 @@ mod hostile;
 use raidlab_core::{Layout, Level, Rotation, Sector, Sectors};
 use raidlab_metadata::md::{
     ALL, Aside, BadBlockLog, Creation, Damage, Device, Features, Frame, Obstacle, Reshape, Role,
-    Superblock, Version, WantedBitmap, layout, word,
+    Superblock, Version, WantedBitmap, layout, usual_data_offset, word,
 };
 
 use device::Numbers;
@@ -246,6 +246,7 @@ fn a_new_array_lies_as_mdadm_has_it() {
         (12 << 31, (264_192, 264)),
     ] {
         assert_eq!(plain(Level::Raid5, sectors), expected, "{sectors}");
+        assert_eq!(usual_data_offset(Sectors(sectors), Sectors(1024)).0, expected.0);
     }
     assert_eq!(plain(Level::Raid1, GIB / 16), (2048, 16));
     let rounded = Layout::new(Level::Linear, 4);

@@ -19,6 +19,7 @@ use raidlab_core::{
     Config, Consistency, Level, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
     Volume,
 };
+use raidlab_metadata::md::usual_data_offset;
 use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
 use raidlab_models::{
     Drive, DriveKind, DriveSpec, LinkKind, PathSpec, QueueSpec, Scheduler, load_beside,
@@ -289,9 +290,10 @@ impl<'a> Modelled<'a> {
         if self.is_md(layout) && level.has_stripes() {
             config.settings.cached_stripes = places_of(md_stripes(named), &config);
         }
-        // Log and metadata lie behind the data.
+        // Log and metadata lie behind the data; md's in front.
+        let taken = behind + self.front(layout);
         for (index, member) in config.members.iter_mut().enumerate() {
-            let room = Sectors(capacity(index).0.saturating_sub(behind.0));
+            let room = Sectors(capacity(index).0.saturating_sub(taken.0));
             member.sectors = member.sectors.min(room);
         }
         Ok(config)
@@ -335,6 +337,10 @@ impl<'a> Modelled<'a> {
         let spare = |number: usize| self.drive(layout, members + 1 + number, seed);
         let set_up = || {
             let mut world = World::new(&config, drives, self.of_layouts[layout])?;
+            let front = self.front(layout);
+            if front > Sectors::ZERO {
+                world = world.with_data_from(front)?;
+            }
             let hardware = &self.study.layouts[layout].hardware;
             let scheduler = self.scheduler(layout);
             if !hardware.routes.is_empty() {
@@ -385,6 +391,15 @@ impl<'a> Modelled<'a> {
         let drive = &self.drives[self.study.layouts[layout].drives];
         let read_at_once = u64::from(drive.most_pieces()) * PAGE;
         Longest { read: longest, read_at_once, write: longest }
+    }
+
+    /// Sectors before the data of members, where mdadm puts them; none without md.
+    fn front(&self, layout: usize) -> Sectors {
+        let named = &self.study.layouts[layout];
+        if !self.is_md(layout) || named.layout.drives() == 1 {
+            return Sectors::ZERO;
+        }
+        usual_data_offset(self.drives[named.drives].capacity, named.layout.chunk)
     }
 
     /// Whether a layout is one array of the md of a kernel whose sources were read for this.

@@ -132,6 +132,8 @@ pub struct World {
     /// The drive of each member, replacement and the journal, as the core numbers them.
     places: Vec<Option<u16>>,
     area: MetaArea,
+    /// Sectors of each drive before the data of its member: records lie there as md's do; zero: behind the data.
+    front: u64,
     /// Sectors for data of each member.
     data: Vec<Sectors>,
     /// Which of its two places a record goes to next.
@@ -234,6 +236,7 @@ impl World {
             drives,
             places,
             area,
+            front: 0,
             data,
             turn: false,
             wake: None,
@@ -269,14 +272,6 @@ impl World {
             trace: None,
             gather: None,
         })
-    }
-
-    /// Sectors that log and metadata take after the data of each member.
-    ///
-    /// # Errors
-    /// When the configuration cannot be.
-    pub fn metadata_sectors(config: &Config) -> Result<Sectors, SimError> {
-        Ok(MetaArea::of_volume(&Volume::new(config)?, config).sectors())
     }
 
     /// Puts a request queue with its scheduler in front of every drive; call it before the first request. With a
@@ -740,7 +735,8 @@ impl World {
         let moved = if op == DriveOp::Write { IoOp::Write } else { io.op };
         self.totals.count(moved, Sectors(u64::from(io.len)));
         let fua = io.fua || (self.writes_through && op == DriveOp::Write);
-        let request = DriveIo { id: DriveIoId(0), op, at: io.at, len: io.len, fua };
+        let at = Sector(io.at.0 + self.front);
+        let request = DriveIo { id: DriveIoId(0), op, at, len: io.len, fua };
         self.submit_to(io.member, io.io, request, None);
     }
 

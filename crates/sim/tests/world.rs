@@ -4,7 +4,7 @@
 mod processes_example;
 
 use raidlab_core::contract::{IoOp, Outcome};
-use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
+use raidlab_core::{Config, Consistency, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_models::{DriveKind, DriveOp, HardDisk, HardDiskSpec, Scheduler, load};
 use raidlab_sim::{Answer, DriveRequest, HostCosts, SimErrorKind, World};
 
@@ -239,4 +239,33 @@ fn a_trace_has_what_drives_got() {
     let words: Vec<&str> = text.split(' ').collect();
     let (arrived, ended) = (first.arrived.0.to_string(), first.ended.0.to_string());
     assert_eq!(words, [&arrived, &ended, "1", "W", "0", "4096", "0"]);
+}
+
+/// As mdadm makes an array of 8 TB drives: superblock and bitmap of each member lie in front of its data.
+#[test]
+fn records_of_md_lie_in_front_of_the_data() {
+    let layout: Layout = "raid1(2)".parse().expect("is a layout");
+    let front = Sectors(264_192);
+    let made = |room: u64| {
+        let drives: Vec<_> = (0..2).map(|seed| HardDisk::new(&spec(), seed)).collect();
+        let mut config = Config::uniform(layout.clone(), Sectors(drives[0].capacity().0 - room));
+        config.settings.consistency = Consistency::Bitmap { chunk: Sectors(64 << 11) };
+        World::new(&config, drives, HostCosts::default())
+    };
+    let mut world = made(1 << 20).expect("fits").with_data_from(front).expect("fits");
+    world.start_trace();
+    one(&mut world, IoOp::Write, 4096, 8);
+    one(&mut world, IoOp::Flush, 0, 0);
+    while world.step() {}
+    let traced: Vec<DriveRequest> = std::iter::from_fn(|| world.next_traced()).collect();
+    let written = |drive: u16| {
+        let own = traced.iter().filter(|one| one.drive == drive && one.io.op == DriveOp::Write);
+        let mut places: Vec<u64> = own.map(|one| one.io.at.0).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    };
+    assert_eq!([written(0), written(1)], [[8, 16, front.0 + 4096]; 2].map(Vec::from));
+    let full = made(1 << 17).expect("fits with its records").with_data_from(front);
+    assert_eq!(full.expect_err("is too large").kind(), SimErrorKind::Drives);
 }

@@ -109,6 +109,22 @@ pub struct Plan {
     pub members: Vec<Option<Made>>,
 }
 
+/// Where mdadm puts the data of 1.2 on a device of so many sectors, behind superblock and bitmap, in an array of such
+/// chunks (zero: none).
+pub fn usual_data_offset(device: Sectors, chunk: Sectors) -> Sectors {
+    Sectors(data_offset(device, chunk, bitmap_room(device.0)))
+}
+
+/// The same with so many sectors beside the superblock (mdadm 4.2, `super1.c`: a reshape has 128 MiB, and at most a
+/// 1,024th of the device unless that is less than two chunks).
+fn data_offset(device: Sectors, chunk: Sectors, beside: u64) -> u64 {
+    let mut headroom = 128 << 11;
+    while headroom << 10 > device.0 && (chunk.0 == 0 || headroom / 2 >= 2 * chunk.0) {
+        headroom /= 2;
+    }
+    (24 + beside + headroom).next_multiple_of(MIB)
+}
+
 /// Sectors kept for a bitmap on a device, or below so many sectors of data.
 const fn bitmap_room(sectors: u64) -> u64 {
     match sectors {
@@ -243,13 +259,8 @@ impl Creation {
         if self.version == Version::V1_0 {
             return 0;
         }
-        let chunk = self.layout.chunk.0;
-        let mut headroom = 128 << 11;
-        while headroom << 10 > device.0 && (chunk == 0 || headroom / 2 >= 2 * chunk) {
-            headroom /= 2;
-        }
         let beside = if self.ppl { PPL } else { bitmap_room(device.0) };
-        (24 + beside + headroom).next_multiple_of(MIB)
+        data_offset(device, self.layout.chunk, beside)
     }
 
     /// Sectors for data on a device.

@@ -1,13 +1,41 @@
-//! Records of metadata.
+//! Records of metadata, and where they lie.
 
 use raidlab_core::consistency::{MetaArea, RECORD};
 use raidlab_core::contract::{IoId, IoOp, Record};
-use raidlab_core::{Sector, Sectors};
+use raidlab_core::{Config, Sector, Sectors, Volume};
 use raidlab_models::{DriveIo, DriveIoId, DriveOp};
 
-use super::World;
+use super::{World, check_room};
+use crate::SimError;
+
+/// Where md's metadata 1.2 has its superblock.
+const SUPERBLOCK: Sector = Sector(8);
+/// Where mdadm puts a bitmap behind it.
+const BITMAP: Sector = Sector(16);
+/// 4 KiB of md's bitmap hold 32,768 bits, a page of ours 64 ([`raidlab_core::consistency`]).
+const PAGES_A_PAGE: u64 = 32_768 / 64;
 
 impl World {
+    /// Sectors that log and metadata take after the data of each member.
+    ///
+    /// # Errors
+    /// When the configuration cannot be.
+    pub fn metadata_sectors(config: &Config) -> Result<Sectors, SimError> {
+        Ok(MetaArea::of_volume(&Volume::new(config)?, config).sectors())
+    }
+
+    /// Puts data and records where md's metadata 1.2 has them: superblock and bitmap in front, data from a sector on. Call
+    /// it before the first request.
+    ///
+    /// # Errors
+    /// When a drive is smaller than its member and what lies before the data.
+    pub fn with_data_from(mut self, front: Sectors) -> Result<Self, SimError> {
+        self.front = front.0;
+        let needs = self.data.iter().map(|data| *data + front + self.area.sectors());
+        check_room(&self.drives, needs)?;
+        Ok(self)
+    }
+
     /// Writes a record, a small write at its place.
     pub(super) fn send_meta(&mut self, io: IoId) {
         let Some(meta) = self.array.meta(io).copied() else { return };
@@ -18,10 +46,14 @@ impl World {
         let place = u32::from(self.turn);
         self.turn = !self.turn;
         let at = match meta.record {
+            Record::Superblock(_) if self.front > 0 => SUPERBLOCK,
+            Record::BitmapPage { page, .. } if self.front > 0 => {
+                Sector(BITMAP.0 + u64::from(page) / PAGES_A_PAGE * u64::from(RECORD))
+            }
             Record::Superblock(_) => MetaArea::superblock(total, place),
             Record::BitmapPage { page, .. } => MetaArea::page(total, page, place),
             _ if meta.member == self.array.journal() => meta.at,
-            _ => Sector(data.0 + meta.at.0),
+            _ => Sector(self.front + data.0 + meta.at.0),
         };
         let payload: u32 = self.array.segments(&meta.payload).map(|segment| segment.len).sum();
         let (id, len) = (DriveIoId(0), RECORD + payload);

@@ -119,4 +119,56 @@ mod tests {
         }
         assert_eq!(PplHeader::parse(&block[..4095]), None);
     }
+
+    /// Who numbers the bytes of its identity.
+    const ARRAY: ArrayId = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+    /// A block of the journal without payload, seventh, at sector 64, changed and sealed for the array.
+    fn journal_block(change: &dyn Fn(&mut [u8])) -> Vec<u8> {
+        let mut block = vec![0; BLOCK];
+        put(&mut block, 0, JOURNAL_MAGIC.to_le_bytes());
+        block[8] = 1;
+        put(&mut block, 12, 32_u32.to_le_bytes());
+        put(&mut block, 16, 7_u64.to_le_bytes());
+        put(&mut block, 24, 64_u64.to_le_bytes());
+        change(&mut block);
+        let checksum = !crc32c::crc32c_append(crc32c::crc32c(&ARRAY), &block);
+        put(&mut block, 4, checksum.to_le_bytes());
+        block
+    }
+
+    /// Worked out bit by bit from the kernel's polynomial.
+    #[test]
+    fn logs_are_sealed_as_the_kernel_seals_them() {
+        assert_eq!(PplHeader::signature_of(&ARRAY), 0xd9c9_08eb);
+        let block = journal_block(&|_| {});
+        assert_eq!(u32_at(&block, 4), 0x1f18_7f51);
+        let found = JournalBlock { used: 32, sequence: 7, position: 64 };
+        assert_eq!(JournalBlock::parse(&block, &ARRAY, 64), Some(found));
+    }
+
+    #[test]
+    fn a_block_of_the_journal_is_whole_in_its_place_or_none() {
+        let used = |used: u32| {
+            let block = journal_block(&|block| put(block, 12, used.to_le_bytes()));
+            JournalBlock::parse(&block, &ARRAY, 64).map(|one| one.has_payload())
+        };
+        assert_eq!(
+            [31, 32, 33, 4096, 4097].map(used),
+            [None, Some(false), Some(true), Some(true), None]
+        );
+        let block = journal_block(&|_| {});
+        assert_eq!(JournalBlock::parse(&block, &ARRAY, 72), None, "in another place");
+        assert_eq!(JournalBlock::parse(&block, &[9; 16], 64), None, "of another array");
+        assert_eq!(JournalBlock::parse(&block[..4095], &ARRAY, 64), None, "cut off");
+        for (at, what) in [(0, "another magic"), (8, "another version")] {
+            let block = journal_block(&|block| block[at] ^= 2);
+            assert_eq!(JournalBlock::parse(&block, &ARRAY, 64), None, "{what}");
+        }
+        for at in [4, 16, 4095] {
+            let mut torn = block.clone();
+            torn[at] ^= 1;
+            assert_eq!(JournalBlock::parse(&torn, &ARRAY, 64), None, "byte {at} is torn");
+        }
+    }
 }

@@ -7,6 +7,8 @@ mod decisions;
 mod device;
 #[path = "md/hostile.rs"]
 mod hostile;
+#[path = "md/logs.rs"]
+mod logs;
 
 use raidlab_core::{Layout, Level, Rotation, Sector, Sectors};
 use raidlab_metadata::md::{

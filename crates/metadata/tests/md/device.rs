@@ -86,11 +86,19 @@ pub(crate) fn raid5(members: u16, place: u16) -> Superblock {
     }
 }
 
-/// What is seen of a device with this superblock.
-pub(crate) fn seen(one: &Superblock) -> Inspected {
+/// A device with this superblock, and with these blocks at sectors of it.
+pub(crate) fn disk(one: &Superblock, blocks: &[(u64, Vec<u8>)]) -> Disk {
     let mut bytes = vec![0; (SECTORS * 512) as usize];
     one.emit(&mut bytes[(one.super_offset * 512) as usize..]).unwrap();
-    inspect(&mut Disk(bytes))
+    for (at, block) in blocks {
+        bytes[(at * 512) as usize..][..block.len()].copy_from_slice(block);
+    }
+    Disk(bytes)
+}
+
+/// What is seen of a device with this superblock.
+pub(crate) fn seen(one: &Superblock) -> Inspected {
+    inspect(&mut disk(one, &[]))
 }
 
 /// A new array of devices of one size.

@@ -89,7 +89,9 @@ fn halves_that_went_on_alone_are_told_apart() {
     (pair[0].events, pair[0].roles[1]) = (120, Role::Faulty);
     (pair[1].events, pair[1].roles[0]) = (110, Role::Faulty);
     // md takes the first, which has more events, and drops what was written to the second.
-    assert_eq!(decide(&pair), Err(Cannot::Diverged(vec![0], vec![1])));
+    let diverged = Cannot::Diverged(vec![0], vec![1]);
+    assert!(diverged.to_string().contains("in the order given, 1 (the newer) and 2;"));
+    assert_eq!(decide(&pair), Err(diverged));
     for (without, kept) in [(0, 1), (1, 0)] {
         let allowed = Allowed { without: vec![without], ..Allowed::default() };
         let half = decide_with(&pair, &allowed).unwrap();
@@ -127,7 +129,12 @@ fn unequal_copies_are_read_in_one_order() {
     let clean = [0, 1, 2].map(mirror);
     assert_eq!(decide(&clean).unwrap().last, [0, 0]);
     let dirty = clean.map(|one| Superblock { resync: 0, ..one });
-    assert_eq!(decide(&dirty).unwrap().last, [0b110, 0]);
+    let assembly = decide(&dirty).unwrap();
+    assert_eq!(assembly.last, [0b110, 0]);
+    // The core takes no other where it can.
+    let traits = assembly.config().traits;
+    let write_mostly: Vec<_> = traits.iter().map(|one| one.write_mostly).collect();
+    assert_eq!(write_mostly, [false, true, true]);
     assert_eq!(decide(&dirty[1..]).unwrap().last, [0b100, 0]);
     let raid10 = |place| Superblock { level: 10, layout: 0x102, resync: 0, ..raid5(4, place) };
     assert_eq!(decide(&[0, 1, 2, 3].map(raid10)).unwrap().last, [0b1010, 0]);
@@ -144,6 +151,9 @@ fn copies_and_strangers_are_named() {
     let stranger = Superblock { array: [8; 16], device: [70; 16], ..c.clone() };
     let degraded = decide(&[a.clone(), b.clone(), stranger.clone()]).unwrap();
     assert_eq!(out(&degraded), [(2, Why::AnotherArray("nas:data".into()))]);
+    // Most devices decide, wherever they stand.
+    let degraded = decide(&[stranger.clone(), a.clone(), b.clone()]).unwrap();
+    assert_eq!(out(&degraded), [(0, Why::AnotherArray("nas:data".into()))]);
     assert!(matches!(decide(&[a.clone(), stranger]), Err(Cannot::SeveralArrays(_))));
     // Two devices that are not copies and say that they are one member.
     let rival = Superblock { device: [79; 16], ..c.clone() };

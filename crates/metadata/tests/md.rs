@@ -268,9 +268,16 @@ fn a_new_array_lies_as_mdadm_has_it() {
     for (sectors, expected) in [(256 * GIB, (264_192, 16)), (4 << 31, (264_192, 32))] {
         assert_eq!(plan(Level::Raid5, sectors, WantedBitmap::Internal, &|_| {}), expected);
     }
-    // By itself there is a bitmap from 100 GiB on.
+    // By itself there is a bitmap where more than 100 GiB are used.
     assert_eq!(plan(Level::Raid5, 256 * GIB, WantedBitmap::Auto, &|_| {}), (264_192, 16));
     assert_eq!(plan(Level::Raid5, 64 * GIB, WantedBitmap::Auto, &|_| {}), (133_120, 136));
+    for (size, has_bitmap) in [(100 * GIB, false), (100 * GIB + 1024, true)] {
+        let bitmap = WantedBitmap::Auto;
+        let size = Some(Sectors(size));
+        let creation =
+            Creation { bitmap, size, ..device::creation(Layout::new(Level::Raid5, 4), 256 * GIB) };
+        assert_eq!(creation.plan().unwrap().bitmap.is_some(), has_bitmap, "{size:?}");
+    }
 }
 
 /// raid5 begins as a rebuild of its last member: a spare with a number of its own, on an array that is clean.

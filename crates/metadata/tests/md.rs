@@ -9,6 +9,8 @@ mod device;
 mod hostile;
 #[path = "md/logs.rs"]
 mod logs;
+#[path = "md/written.rs"]
+mod written;
 
 use raidlab_core::{Layout, Level, Rotation, Sector, Sectors};
 use raidlab_metadata::md::{

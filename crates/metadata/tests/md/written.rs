@@ -1,0 +1,118 @@
+//! What goes on being written of an md array: what the core is told was found, and the superblock of a spare.
+
+use raidlab_core::consistency::{Found, MetaArea};
+use raidlab_core::contract::Superblock as Said;
+use raidlab_core::{Config, MemberIndex, Sector, Sectors};
+use raidlab_metadata::md::{
+    Allowed, Aside, Bitmap, BitmapKind, Features, Frame, Md, Role, Superblock, inspect, join,
+};
+use raidlab_metadata::{MetadataFormat, RecordWriter};
+
+use super::device::{Disk, disk, raid5};
+
+const MD: Md = Md { block: 1 };
+
+fn three() -> [Superblock; 3] {
+    [0, 1, 2].map(|place| raid5(3, place))
+}
+
+/// What the core is told of devices that are given in the order of their places.
+fn found(mut disks: Vec<Disk>) -> Found {
+    let all: Vec<_> = disks.iter_mut().map(|disk| inspect(disk)).collect();
+    let mut looked: Vec<_> = disks.iter_mut().map(|disk| Some(MD.examine(disk))).collect();
+    join(&all, &Allowed::default()).unwrap().found(&mut looked, 1, 0)
+}
+
+/// What it is told that the superblock of a member says.
+fn said(found: &Found, member: usize) -> Said {
+    found.members[member].superblock.whole().expect("a superblock").superblock
+}
+
+/// A device with a bitmap written at these events, since which others bits name all that a device missed.
+fn with_bitmap(one: &Superblock, events: u64, events_cleared: u64) -> Disk {
+    let kind = BitmapKind::Plain;
+    let (array, covered, chunk, delay) = (one.array, one.size, 64 << 10, 5);
+    let (state, write_behind, reserved) = (0, 0, 8);
+    let bitmap = Bitmap {
+        kind,
+        array,
+        events,
+        events_cleared,
+        covered,
+        state,
+        chunk,
+        delay,
+        write_behind,
+        reserved,
+    };
+    let mut bytes = vec![0; 4096];
+    bitmap.emit(&mut bytes);
+    let features = one.features.with(Features::BITMAP);
+    let one = Superblock { features, aside: Aside::Bitmap(16), ..one.clone() };
+    disk(&one, &[(one.super_offset + 16, bytes)])
+}
+
+#[test]
+fn the_core_is_told_who_is_being_rebuilt_and_how_far() {
+    let whole = found(three().iter().map(|one| disk(one, &[])).collect());
+    for member in 0..3 {
+        let said = said(&whole, member);
+        assert_eq!((said.rebuilding, said.rebuilt_to), ([0; 2], Sector(0)));
+    }
+    let [a, b, mut c] = three();
+    (c.features, c.recovery) = (Features::RECOVERY, 512);
+    let rebuilding = found([a, b, c].iter().map(|one| disk(one, &[])).collect());
+    for member in 0..3 {
+        let said = said(&rebuilding, member);
+        assert_eq!((said.rebuilding, said.rebuilt_to), ([0b100, 0], Sector(512)));
+        assert!(!said.by_bitmap);
+    }
+    let [a, b, mut c] = three();
+    (c.features, c.recovery) = (Features::RECOVERY.with(Features::RECOVERY_BITMAP), 512);
+    let by_bitmap = found([a, b, c].iter().map(|one| with_bitmap(one, 100, 90)).collect());
+    assert!(said(&by_bitmap, 0).by_bitmap);
+}
+
+/// Who missed more than the bits of any bitmap name is rebuilt as a whole.
+#[test]
+fn the_core_is_told_since_when_bitmaps_name_what_was_missed() {
+    let since = |bitmaps: [(u64, u64); 3]| {
+        let of =
+            |(one, (events, cleared)): (&Superblock, (u64, u64))| with_bitmap(one, events, cleared);
+        said(&found(three().iter().zip(bitmaps).map(of).collect()), 0).bitmap_since
+    };
+    assert_eq!(since([(100, 90), (100, 90), (100, 90)]), 90);
+    assert_eq!(since([(100, 90), (100, 95), (100, 80)]), 95, "what all of them name");
+    assert_eq!(since([(100, 90), (99, 90), (100, 90)]), 90, "a power cut between two of them");
+    assert_eq!(since([(100, 90), (98, 90), (100, 90)]), 100, "one of them is behind");
+}
+
+#[test]
+fn a_spare_is_one_to_whoever_looks_at_it() {
+    let (members, id) = (three(), [33; 16]);
+    let mut disks = members.clone().map(|one| disk(&one, &[]));
+    let looked = disks.each_mut().map(|disk| MD.examine(disk));
+    let layout = raidlab_metadata::md::layout(&members[0], &[], None).unwrap();
+    let area = MetaArea { log: Sectors(0), pages: 0, used: true };
+    let mut writer =
+        RecordWriter::new(members[0].array, &Config::uniform(layout, Sectors(1024)), &area);
+    for (member, looked) in (0..).map(MemberIndex).zip(&looked) {
+        writer.know(member, looked);
+    }
+    let mut fresh = Disk(vec![0; disks[0].0.len()]);
+    let model = &looked[0].places;
+    let mut ready = MD.ready(&mut fresh, model, writer.device_numbers(), id).unwrap();
+    let (at, bytes) = MD.spare(&mut ready.places, writer.device_numbers()).unwrap();
+    fresh.0[at.bytes() as usize..][..bytes.len()].copy_from_slice(&bytes);
+    assert_eq!(Frame::new(&bytes[..]).unwrap().check(at), Ok(()));
+    let seen = inspect(&mut fresh);
+    let spare = seen.superblock().expect("a superblock");
+    assert_eq!((at, spare.array, spare.device), (Sector(8), members[0].array, id));
+    assert_eq!((spare.number, spare.role()), (3, Role::Spare));
+    assert_eq!(spare.roles[..4], [Role::Member(0), Role::Member(1), Role::Member(2), Role::Spare]);
+    assert_eq!(writer.device_numbers().free(), Some(4), "its number is taken");
+    // The array takes it for one.
+    let mut all: Vec<_> = disks.iter_mut().map(|disk| inspect(disk)).collect();
+    all.push(seen);
+    assert_eq!(join(&all, &Allowed::default()).unwrap().spares, [3]);
+}

@@ -412,6 +412,17 @@ mod tests {
         };
         assert_eq!(with(&mut p, &mut q, 1), RepeatedExponent);
         assert_eq!(with(&mut p, &mut q[..7], 2), LengthMismatch);
+        // P is named by the place behind the sources, Q by the next, whichever is given.
+        let (whole, cut) = (&mut [7; 8], &mut [7; 7]);
+        for (result, place) in [
+            (kernels.recover_with_p((whole, cut), 2, block, &[block], &[1]), 1),
+            (kernels.recover_with_p((whole, &mut [7; 8]), 2, &short, &[block], &[1]), 2),
+            (kernels.recover_with_q((whole, &mut [7; 8]), 2, &short, &[block], &[1]), 1),
+            (kernels.recover_with_q((whole, cut), 2, block, &[block], &[1]), 2),
+        ] {
+            let error = result.unwrap_err();
+            assert_eq!((error.source_index, error.found, error.expected), (place, 7, 8));
+        }
         let two = |lost, p: &mut [u8], q: &mut [u8]| {
             kind(kernels.recover_two([p, q], lost, (block, block), &[], &[]))
         };

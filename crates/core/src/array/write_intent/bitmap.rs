@@ -445,6 +445,16 @@ mod tests {
     }
 
     #[test]
+    fn a_bit_that_was_busy_in_a_look_is_not_cleared_by_the_next() {
+        let mut bitmap = bitmap();
+        bitmap.mark((0, 8), false);
+        assert!(!bitmap.begin_clearing(false), "a write is under way");
+        bitmap.release((0, 8));
+        assert!(!bitmap.begin_clearing(false), "the first look in which it is quiet");
+        assert!(bitmap.begin_clearing(false), "the second");
+    }
+
+    #[test]
     fn a_write_between_looks_keeps_its_bit() {
         let mut bitmap = bitmap();
         bitmap.mark((0, 8), false);

@@ -554,6 +554,24 @@ fn copies_are_looked_for_after_a_write_that_a_member_could_not_do() {
 }
 
 #[test]
+fn a_drive_that_was_replaced_while_it_was_read_fails_nobody() {
+    for outcome in [IoOutcome::Gone, IoOutcome::MediaError { first_bad: Sector(2) }] {
+        let mut array = array_of(Layout::new(Level::Raid1, 3), 64);
+        let slot = submit(&mut array, IoOp::Read, &[SEGMENT]);
+        array.advance(slot);
+        let Some(Output::MemberIo(io)) = array.poll() else { panic!("nothing was sent out") };
+        let other = array.setup.replacement(io.member);
+        array.members.take_over(io.member, other);
+        array.ios.swap_members(io.member, other);
+        array.handle(Time(1), Input::Completion(Completion { io: io.io, outcome }));
+        let Some(Output::MemberIo(again)) = array.poll() else { panic!("it is not read again") };
+        assert_eq!((again.op, again.member, again.at), (IoOp::Read, io.member, io.at));
+        assert_eq!(array.poll(), None, "no event");
+        assert!(array.members.failed.is_empty() && array.requests.avoided(slot).is_empty());
+    }
+}
+
+#[test]
 fn what_the_last_copy_cannot_do_fails_the_request_and_only_a_drive_that_is_gone() {
     let media = IoOutcome::MediaError { first_bad: Sector(2) };
     let cases = [

@@ -157,6 +157,14 @@ fn what_the_kernel_refuses_is_named() {
     assert_eq!(check(&|bytes| bytes[186] = 9, true), Err(Damage::BadBlockLog(9)));
 }
 
+/// A superblock has roles of 1,920 devices at most.
+#[test]
+fn a_superblock_is_written_with_as_many_roles_as_fit() {
+    let with = |devices| Superblock { roles: vec![Role::Spare; devices], ..device::raid5(3, 0) };
+    assert_eq!(with(1920).emit(&mut [0; 4096]), Ok(()));
+    assert_eq!(with(1921).emit(&mut [0; 8192]), Err(Damage::Devices(1921)));
+}
+
 #[test]
 fn layouts_go_both_ways() {
     let raid10 = Layout::new(Level::Raid10, 5).with_chunk(Sectors(128));

@@ -290,6 +290,39 @@ fn a_new_array_lies_as_mdadm_has_it() {
     }
 }
 
+/// On 1.0 data end where the bitmap, the list of bad blocks and the superblock begin, counted from the last multiple of
+/// 8 sectors.
+#[test]
+fn data_of_1_0_lie_before_what_is_written_beside_them() {
+    for (sectors, ppl, expected) in
+        [(131_072, false, 131_040), (131_079, false, 131_040), (131_072, true, 129_000)]
+    {
+        let creation = device::creation(Layout::new(Level::Raid5, 4), sectors);
+        let plan = Creation { version: Version::V1_0, ppl, ..creation }.plan().unwrap();
+        let one = &plan.members[0].as_ref().unwrap().superblock;
+        assert_eq!((one.data_offset, one.data_size), (0, expected), "{sectors} {ppl}");
+        assert_eq!((one.super_offset, one.bad_blocks.offset), (131_056, -8));
+    }
+}
+
+/// The list of bad blocks ends where data start at the latest.
+#[test]
+fn a_list_of_bad_blocks_gives_way_to_data() {
+    for (version, data_offset, expected) in [
+        (Version::V1_1, 24, 16),
+        (Version::V1_1, 16, 8),
+        (Version::V1_2, 32, 16),
+        (Version::V1_2, 31, 15),
+        (Version::V1_2, 24, 8),
+    ] {
+        let creation = device::creation(Layout::new(Level::Raid5, 4), 131_072);
+        let data_offset = Some(Sectors(data_offset));
+        let plan = Creation { version, data_offset, ..creation }.plan().unwrap();
+        let one = &plan.members[0].as_ref().unwrap().superblock;
+        assert_eq!(one.bad_blocks.offset, expected, "{version} {data_offset:?}");
+    }
+}
+
 /// raid5 begins as a rebuild of its last member: a spare with a number of its own, on an array that is clean.
 #[test]
 fn raid5_is_born_as_a_rebuild_onto_a_spare() {

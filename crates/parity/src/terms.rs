@@ -213,3 +213,24 @@ impl Source for *const u8 {
         (self, 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_crowd_where_more_than_some_start_in_one_line_of_a_page() {
+        let crowd = |starts: &[usize], most| {
+            let terms: Vec<_> = starts
+                .iter()
+                .map(|start| Term { place: std::ptr::without_provenance::<u8>(*start), gap: 0 })
+                .collect();
+            crowded(&terms, most)
+        };
+        assert!(!crowd(&[], 0));
+        assert!(crowd(&[0x1000, 0x2000, 0x5000], 2));
+        assert!(!crowd(&[0x1000, 0x2000, 0x5000], 3), "no more than that");
+        assert!(!crowd(&[0x1000, 0x2040, 0x5fc0], 2), "each in its own line");
+        assert!(crowd(&[0x1040, 0x2000, 0x507f, 0x3040], 2), "as the first one, three of four");
+    }
+}

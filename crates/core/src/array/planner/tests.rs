@@ -309,6 +309,24 @@ fn what_goes_to_several_members_wants_room_for_all() {
 }
 
 #[test]
+fn a_stripe_lacks_a_chunk_that_is_read_from_a_member_that_failed() {
+    let mut array = raid5(Consistency::None);
+    assert!(!array.stripe_lacks_chunk(Sector(0), 24, MemberSet::NONE));
+    // Member 1 has the second chunk of the first stripe.
+    let failed = fail(&mut array);
+    for (at, end, expected) in [
+        (0, 8, false),
+        (0, 9, true),
+        (8, 16, true),
+        (15, 24, true),
+        (16, 24, false),
+        (16, 48, false),
+    ] {
+        assert_eq!(array.stripe_lacks_chunk(Sector(at), end, failed), expected, "{at}..{end}");
+    }
+}
+
+#[test]
 fn a_plan_lacks_parity_that_is_not_made_or_not_in_service() {
     let layout = Layout::new(Level::Raid6, 5).with_chunk(Sectors(8));
     let mut array = array_of(layout, 64);

@@ -564,3 +564,23 @@ fn keys_hold_what_decides() {
     raid3.add_to_key(Time::ZERO, &mut |value| values.push(value));
     assert_eq!(values, [0, 1]);
 }
+
+/// md: where a sequence began is in the key where an optimal size makes it decide, and only there.
+#[test]
+fn where_a_sequence_began_is_in_the_key_where_it_decides() {
+    let sized = |traits| MemberTraits { optimal_io: LEN, ..traits };
+    for (traits, decides) in [(sized(SSD), true), (SSD, false), (sized(HDD), false)] {
+        // One read, or the second of a sequence: both end at the same sector.
+        let after = |at: &[u64]| {
+            let mut mirror = Mirror::new(ReadPolicy::Md, &[traits; 2]);
+            mirror.reads(1, at);
+            mirror.complete();
+            let mut key = Vec::new();
+            mirror.state.add_to_key(mirror.now, &mut |value| key.push(value));
+            (key, mirror.choose(&[MILLION + 16; 2]))
+        };
+        let (one, other) = (after(&[MILLION + 8]), after(&[MILLION, MILLION + 8]));
+        assert_eq!(one.0 != other.0, decides, "{traits:?}");
+        assert_eq!(one.1 != other.1, decides, "{traits:?}");
+    }
+}

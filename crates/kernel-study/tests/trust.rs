@@ -45,7 +45,7 @@ fn the_model_is_the_one_that_was_recorded() {
     let recorded = Trust::recorded();
     let (mut changed, mut outside) = (Vec::new(), Vec::new());
     for file in stored() {
-        let said = &recorded.model[file.kernel()];
+        let said = &recorded.model[&file.drawing_name()];
         let cheap =
             |name: &str| !["bonnie", "tiobench", "cp", "dd-write", "dd-read"].contains(&name);
         let asked = file.asked().into_iter().filter(|(drawn, _)| {

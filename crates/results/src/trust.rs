@@ -42,19 +42,59 @@ pub struct Trust {
     pub filesystems: Vec<String>,
     /// From the narrowest to the widest; each has [`FEWEST_CELLS`].
     pub groups: Vec<GroupRow>,
-    /// What the model said of each cell, by kernel and number of the cell: the median of its seeds.
+    /// What the model said of each cell, by kernel, seed of the drawing and number of the cell: the median of its seeds.
     pub model: BTreeMap<String, BTreeMap<usize, f64>>,
 }
 
-/// What tells groups apart; `None` where both are in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What tells groups apart; `None` where all are in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traits {
     /// On a filesystem, not on the array itself.
     pub filesystem: Option<bool>,
+    /// What has become of the members.
+    pub members: Option<Members>,
+    /// Where requests go.
+    pub access: Option<Access>,
     /// Something is written.
     pub writes: Option<bool>,
-    /// A member is lost or being rebuilt.
-    pub lost: Option<bool>,
+}
+
+/// What has become of an array's members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Members {
+    /// Every one works.
+    Healthy,
+    /// One is lost.
+    Lost,
+    /// One is being rebuilt.
+    Rebuilding,
+}
+
+/// Where requests go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// To random places.
+    Random,
+    /// One behind the other, in one file or in several.
+    InOrder,
+}
+
+/// Of what is or is not.
+const BOTH: [bool; 2] = [false, true];
+
+impl Members {
+    const ALL: [Self; 3] = [Self::Healthy, Self::Lost, Self::Rebuilding];
+}
+
+impl Access {
+    const ALL: [Self; 2] = [Self::Random, Self::InOrder];
+
+    /// By the first figure of a workload: operations a second are what those of random places are compared by.
+    pub fn of_metric(name: &str) -> Self {
+        if name == "iops" { Self::Random } else { Self::InOrder }
+    }
 }
 
 /// Cells that stand for figures like theirs.
@@ -122,37 +162,51 @@ impl Trust {
 impl Traits {
     /// Whether what is like `of`, of which all is known, is in the group.
     pub fn has(self, of: Self) -> bool {
-        let fits = |own: Option<bool>, of: Option<bool>| own.is_none() || own == of;
+        fn fits<T: PartialEq>(own: Option<T>, of: Option<T>) -> bool {
+            own.is_none() || own == of
+        }
         fits(self.filesystem, of.filesystem)
+            && fits(self.members, of.members)
+            && fits(self.access, of.access)
             && fits(self.writes, of.writes)
-            && fits(self.lost, of.lost)
     }
 
     /// All kinds of groups, from the narrowest to the widest.
     pub fn all() -> Vec<Self> {
-        let both = [Some(false), Some(true)];
-        let mut all = Vec::new();
-        // What makes most of the error stays longest: the filesystem, then writes.
-        for narrowed in (0..=3).rev() {
-            let of = |from: usize| if narrowed > from { &both[..] } else { &[None] };
-            for &filesystem in of(0) {
-                for &writes in of(1) {
-                    all.extend(of(2).iter().map(|&lost| Self { filesystem, writes, lost }));
-                }
-            }
+        let mut widest = vec![Self::default()];
+        let mut levels = Vec::new();
+        // What makes most of the error stays longest: the filesystem, then what became of the members.
+        let narrow: [fn(Self) -> Vec<Self>; 4] = [
+            |of| BOTH.map(|is| Self { filesystem: Some(is), ..of }).to_vec(),
+            |of| Members::ALL.map(|is| Self { members: Some(is), ..of }).to_vec(),
+            |of| Access::ALL.map(|is| Self { access: Some(is), ..of }).to_vec(),
+            |of| BOTH.map(|is| Self { writes: Some(is), ..of }).to_vec(),
+        ];
+        for narrower in narrow {
+            let next = widest.iter().copied().flat_map(narrower).collect();
+            levels.push(std::mem::replace(&mut widest, next));
         }
-        all
+        levels.push(widest);
+        levels.into_iter().rev().flatten().collect()
     }
 
-    /// In words: `on a filesystem, writing, a member lost`.
+    /// In words: `on a filesystem, a member lost, in order, writing`.
     pub fn name(self) -> String {
         let word = |is: Option<bool>, yes: &'static str, no: &'static str| {
             is.map(|is| if is { yes } else { no })
         };
         let words = [
             word(self.filesystem, "on a filesystem", "raw arrays"),
+            self.members.map(|members| match members {
+                Members::Healthy => "healthy",
+                Members::Lost => "a member lost",
+                Members::Rebuilding => "rebuilding",
+            }),
+            self.access.map(|access| match access {
+                Access::Random => "random places",
+                Access::InOrder => "in order",
+            }),
             word(self.writes, "writing", "reading only"),
-            word(self.lost, "a member lost", "healthy"),
         ];
         let words: Vec<&str> = words.into_iter().flatten().collect();
         if words.is_empty() { "all cells".to_owned() } else { words.join(", ") }
@@ -255,12 +309,12 @@ fn signs(errors: &[(f64, &str)], percent: u32) -> u32 {
 mod tests {
     use super::*;
 
-    const ALL: Traits = Traits { filesystem: None, writes: None, lost: None };
+    const ALL: Traits = Traits { filesystem: None, members: None, access: None, writes: None };
 
     #[test]
     fn what_is_compiled_in_can_be_read_and_has_a_group_for_everything() {
         let trust = Trust::recorded();
-        for of in Traits::all().into_iter().take(8) {
+        for of in Traits::all().into_iter().take(24) {
             let group = trust.group(of).expect("at least the widest");
             assert!(group.cells >= FEWEST_CELLS && group.times >= 1.0, "{group:?}");
         }
@@ -306,10 +360,26 @@ mod tests {
     #[test]
     fn groups_are_from_the_narrowest_to_the_widest() {
         let all = Traits::all();
-        assert_eq!((all.len(), all[14]), (15, ALL));
-        let own = Traits { filesystem: Some(true), writes: Some(false), lost: Some(true) };
+        assert_eq!((all.len(), all[44]), (24 + 12 + 6 + 2 + 1, ALL));
+        let own = Traits {
+            filesystem: Some(true),
+            members: Some(Members::Lost),
+            access: Some(Access::InOrder),
+            writes: Some(false),
+        };
         assert_eq!(all.iter().find(|group| group.has(own)), Some(&own));
-        assert_eq!(own.name(), "on a filesystem, reading only, a member lost");
-        assert_eq!(all.iter().filter(|group| group.has(own)).count(), 4);
+        assert_eq!(own.name(), "on a filesystem, a member lost, in order, reading only");
+        let having: Vec<&Traits> = all.iter().filter(|group| group.has(own)).collect();
+        let narrowed = |of: &Traits| {
+            [
+                of.filesystem.is_some(),
+                of.members.is_some(),
+                of.access.is_some(),
+                of.writes.is_some(),
+            ]
+        };
+        let kept: Vec<usize> =
+            having.iter().map(|of| narrowed(of).iter().filter(|is| **is).count()).collect();
+        assert_eq!(kept, [4, 3, 2, 1, 0], "each is in the next");
     }
 }

@@ -3,9 +3,9 @@
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Consistency, Level};
 use raidlab_models::builtin;
-use raidlab_models::host::Kernel;
+use raidlab_models::host::HostSpec;
 use raidlab_results::Cell;
-use raidlab_results::trust::{CellTrust, GroupRow, Traits, Trust};
+use raidlab_results::trust::{Access, CellTrust, GroupRow, Members, Traits, Trust};
 
 use crate::matrix::CellKey;
 use crate::study::{DriveSource, NATIVE, NamedLayout, State, Study};
@@ -45,39 +45,52 @@ pub(crate) fn doubt<'a>(study: &Study, cells: impl Iterator<Item = (&'a CellKey,
     floors.fold(0.0, f64::max)
 }
 
+/// Why nothing is known of studies that name no host.
+const NO_HOST: &str = "without a host this is raidlab's own engine, which is not a kernel's md; \
+                       host = { kernel = \"linux-6.12\" } models that";
+
 /// The group of a cell, or why there is none.
 fn group(study: &Study, key: &CellKey, wrote: bool) -> Result<&'static GroupRow, String> {
     let not = |what: &str| Err(format!("not checked against a kernel: {what}"));
     let trust = Trust::recorded();
     let layout = &study.layouts[key.layout];
-    if key.workload(study).is_none() {
+    let Some(workload) = key.workload(study) else {
         return not("rebuilds alone were not compared");
-    }
-    if let Some(what) = unlike_the_lab(study, key.layout, layout) {
+    };
+    if let Some(what) = unlike_the_lab(study, layout) {
         return not(what);
     }
+    let host = study.host_of(key.layout);
+    if host.is_none() && study.filesystem.is_none() {
+        return not(NO_HOST);
+    }
+    let kernel = host.map_or_else(HostSpec::default, |host| host.spec).kernel;
+    // 6.1 and 6.12 differ in little, and share their cells.
+    if !kernel.is_of_today() {
+        return not("the host's kernel is not in the lab");
+    }
     if let Some(name) = &study.filesystem {
-        let host = study.host_of(key.layout);
-        let known = trust.filesystems.iter().any(|known| known == name)
-            || (name == NATIVE && host.is_none_or(|host| host.spec.kernel == Kernel::Linux6_1));
-        if !known {
+        let name = if name == NATIVE { kernel.filesystem().name() } else { name };
+        if !trust.filesystems.iter().any(|known| known == name) {
             return not(&format!("no cells on {name} were compared"));
         }
     }
+    let metrics = workload.workload.metrics();
     let traits = Traits {
         filesystem: Some(study.filesystem.is_some()),
+        members: Some(match key.state {
+            State::Healthy => Members::Healthy,
+            State::Degraded => Members::Lost,
+            State::Rebuilding => Members::Rebuilding,
+        }),
+        access: metrics.first().map(|metric| Access::of_metric(metric.name)),
         writes: Some(wrote),
-        lost: Some(key.state != State::Healthy),
     };
     trust.group(traits).ok_or_else(|| "not checked against a kernel: too few cells".to_owned())
 }
 
-/// What of a layout and its host no drawn cell has.
-fn unlike_the_lab(study: &Study, at: usize, layout: &NamedLayout) -> Option<&'static str> {
-    let host = study.host_of(at);
-    if host.is_some_and(|host| host.spec.kernel != Kernel::Linux6_1) {
-        return Some("the host's kernel is not in the lab");
-    }
+/// What of a layout no drawn cell has.
+fn unlike_the_lab(study: &Study, layout: &NamedLayout) -> Option<&'static str> {
     if layout.hardware.controller.is_some()
         || layout.hardware.routes.iter().any(|one| !one.is_empty())
     {

@@ -66,7 +66,7 @@ fn setting(study: &Study, modelled: &Modelled<'_>) -> Setting {
              five measured drives (docs/fidelity.md); most figures of these drive files come from \
              data sheets or are estimates, and the error is not known"
                 .into(),
-            host_warning(study.filesystem.is_some()),
+            host_warning(study),
         ],
         capacities: modelled.capacities(),
     }
@@ -99,10 +99,16 @@ pub(super) fn run_in_process(
 }
 
 /// How far the modelled host is from a kernel, on equal drives: another error than that of the drives.
-fn host_warning(filesystem: bool) -> String {
+fn host_warning(study: &Study) -> String {
+    let filesystem = study.filesystem.is_some();
+    if !filesystem && (0..study.layouts.len()).all(|layout| study.host_of(layout).is_none()) {
+        return "no host: this is raidlab's own engine on modelled drives, which was not compared with a \
+                kernel's md; host = { kernel = \"linux-6.12\" } in the study models that"
+            .into();
+    }
     let groups = &Trust::recorded().groups;
     let of = |filesystem: bool| {
-        let traits = Traits { filesystem: Some(filesystem), writes: None, lost: None };
+        let traits = Traits { filesystem: Some(filesystem), ..Traits::default() };
         let group = groups.iter().find(|group| group.traits == traits)?;
         Some(format!(
             "{}: median error {:.0} %, 90 of 100 within a factor of {:.2} ({} cells)",

@@ -517,8 +517,8 @@ fn trust(paths: &[&str], asked: &Asked) -> Result<(), Error> {
                 eprintln!("{kernel}: modelled {done} of {}", file.asked().len());
             }
         };
-        // A kernel may have several files.
-        model.entry(kernel.clone()).or_default().extend(file.model(asked.threads, &progress));
+        // Several files may have cells of one drawing.
+        model.entry(file.drawing_name()).or_default().extend(file.model(asked.threads, &progress));
         stored.push(file);
     }
     let trust = fidelity::trust_of(&stored, &model);

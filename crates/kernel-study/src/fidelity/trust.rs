@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use raidlab_results::statistics::median;
-use raidlab_results::trust::{GroupRow, Traits, Trust};
+use raidlab_results::trust::{Access, GroupRow, Members, Traits, Trust};
 
 use super::{Compared, Refusal, predict_all};
 use crate::drawn::{Drawing, Drawn, draw};
@@ -49,9 +49,14 @@ impl Stored {
         &self.head.kernel
     }
 
-    /// The seed that cells are run with.
+    /// The seed that cells are drawn and run with.
     pub fn seed(&self) -> u64 {
         self.head.seed
+    }
+
+    /// What its numbers of cells are of: the kernel, and the seed of the drawing.
+    pub fn drawing_name(&self) -> String {
+        format!("{} seed {}", self.head.kernel, self.head.seed)
     }
 
     /// What the model says of its cells, as far as it says anything.
@@ -75,7 +80,7 @@ pub fn trust_of(stored: &[Stored], model: &BTreeMap<String, BTreeMap<usize, f64>
     let mut kernels = BTreeMap::new();
     for file in stored {
         let before = compared.len();
-        let said = model.get(&file.head.kernel);
+        let said = model.get(&file.drawing_name());
         for cell in &file.cells {
             let figure = said.and_then(|said| said.get(&cell.cell));
             if let (Some(drawn), Some(figure)) = (file.drawing.cells.get(cell.cell), figure) {
@@ -91,7 +96,7 @@ pub fn trust_of(stored: &[Stored], model: &BTreeMap<String, BTreeMap<usize, f64>
     filesystems.sort();
     filesystems.dedup();
     let group = |traits: Traits| {
-        let own = compared.iter().filter(|cell| traits.has(traits_of(cell.drawn)));
+        let own = compared.iter().filter(|cell| traits.has(traits_of(cell.drawn, &cell.metric)));
         let errors: Vec<(f64, &str)> =
             own.map(|cell| (cell.log_error(), cell.drawn.value("workload"))).collect();
         GroupRow::of(traits, &errors)
@@ -107,12 +112,17 @@ pub fn trust_of(stored: &[Stored], model: &BTreeMap<String, BTreeMap<usize, f64>
 }
 
 /// What reports know of such a cell as well.
-fn traits_of(drawn: &Drawn) -> Traits {
+fn traits_of(drawn: &Drawn, metric: &str) -> Traits {
     let reads = ["dd-read", "cp", "random-read"];
     Traits {
         filesystem: Some(drawn.value("filesystem") != "none"),
+        members: Some(match drawn.value("state") {
+            "healthy" => Members::Healthy,
+            "degraded" => Members::Lost,
+            _ => Members::Rebuilding,
+        }),
+        access: Some(Access::of_metric(metric)),
         writes: Some(!reads.contains(&drawn.value("workload"))),
-        lost: Some(drawn.value("state") != "healthy"),
     }
 }
 
@@ -125,7 +135,7 @@ mod tests {
         let drawing = draw(1, 0);
         let of = |workload: &str| {
             let cell = drawing.cells.iter().find(|cell| cell.value("workload") == workload);
-            traits_of(cell.expect("is drawn")).writes
+            traits_of(cell.expect("is drawn"), "iops").writes
         };
         assert_eq!(["dd-read", "cp", "random-read"].map(of), [Some(false); 3]);
         assert_eq!(["dd-write", "random-mixed", "tar", "bonnie"].map(of), [Some(true); 4]);
@@ -155,10 +165,10 @@ mod tests {
         let said: BTreeMap<usize, f64> =
             asked.iter().map(|(drawn, _)| (drawn.number, 110.0)).collect();
         let count = said.len();
-        let trust = trust_of(&[stored], &BTreeMap::from([("k".to_owned(), said)]));
-        assert_eq!((trust.kernels["k"], trust.groups.len()), (count, 15));
+        let trust = trust_of(&[stored], &BTreeMap::from([("k seed 1".to_owned(), said)]));
+        assert_eq!((trust.kernels["k"], trust.groups.len()), (count, 27));
         assert_eq!(trust.filesystems, ["ext4", "xfs"]);
-        let widest = &trust.groups[14];
+        let widest = trust.groups.last().expect("has groups");
         assert_eq!((widest.cells, widest.median_percent), (count, 10.0));
         assert!((widest.times - 1.1).abs() < 1e-4);
         assert_eq!(widest.covered, [count, count]);

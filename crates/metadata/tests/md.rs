@@ -323,6 +323,31 @@ fn a_list_of_bad_blocks_gives_way_to_data() {
     }
 }
 
+/// Data that would lie on what tells of them make no array.
+#[test]
+fn data_lie_behind_superblock_bitmap_log_and_list() {
+    let made = |version, data_offset, bitmap, ppl| {
+        let creation = device::creation(Layout::new(Level::Raid5, 4), 131_072);
+        let data_offset = Some(Sectors(data_offset));
+        Creation { version, data_offset, bitmap, ppl, ..creation }.plan().map(|_| ())
+    };
+    let (none, internal) = (WantedBitmap::None, WantedBitmap::Internal);
+    for (version, least, bitmap, ppl) in [
+        (Version::V1_1, 9, none, false),
+        (Version::V1_2, 17, none, false),
+        (Version::V1_2, 32, internal, false),
+        (Version::V1_2, 2072, none, true),
+    ] {
+        let what = format!("{version} {bitmap:?} {ppl}");
+        made(version, least, bitmap, ppl).unwrap_or_else(|error| panic!("{what}: {error}"));
+        for data_offset in [0, 8, least - 1] {
+            let error = made(version, data_offset, bitmap, ppl).expect_err(&what).to_string();
+            let named = format!("data from sector {data_offset} on have no room");
+            assert!(error.contains(&named), "{what}: {error}");
+        }
+    }
+}
+
 /// raid5 begins as a rebuild of its last member: a spare with a number of its own, on an array that is clean.
 #[test]
 fn raid5_is_born_as_a_rebuild_onto_a_spare() {

@@ -109,6 +109,25 @@ pub struct Plan {
     pub members: Vec<Option<Made>>,
 }
 
+/// Whether nothing of what is written lies on another or on the data.
+fn has_room(superblock: &Superblock, pieces: &[(Sector, Vec<u8>)]) -> bool {
+    let log = match superblock.aside {
+        Aside::PartialParity { offset, size } => {
+            superblock.beside(i32::from(offset)).map(|at| (at, u64::from(size)))
+        }
+        _ => None,
+    };
+    let area = |(at, bytes): &(Sector, Vec<u8>)| match log {
+        // Of a log only the head is written.
+        Some((log, size)) if log == *at => (at.0, size),
+        _ => (at.0, bytes.len() as u64 / SECTOR_BYTES),
+    };
+    let mut areas: Vec<(u64, u64)> = pieces.iter().map(area).collect();
+    areas.push((superblock.data_offset, superblock.data_size));
+    areas.sort_unstable();
+    areas.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0)
+}
+
 /// Where mdadm puts the data of 1.2 on a device of so many sectors, behind superblock and bitmap, in an array of such
 /// chunks (zero: none).
 pub fn usual_data_offset(device: Sectors, chunk: Sectors) -> Sectors {
@@ -444,7 +463,15 @@ impl Creation {
             superblock.bad_blocks.offset = array.data_offset as i32 - PAGE as i32 - at.0 as i32;
         }
         let mut pieces = Vec::new();
-        let beside = |offset| superblock.beside(offset).ok_or_else(|| wrong("too small"));
+        let data_offset = superblock.data_offset;
+        let no_room = || match self.version {
+            Version::V1_0 => wrong("too small"),
+            _ => wrong(&format!(
+                "data from sector {data_offset} on have no room: superblock, bitmap or log, and the list of \
+                 bad blocks lie there"
+            )),
+        };
+        let beside = |offset| superblock.beside(offset).ok_or_else(no_room);
         pieces.push((
             beside(superblock.bad_blocks.offset)?,
             vec![0xff; (PAGE * SECTOR_BYTES) as usize],
@@ -468,6 +495,9 @@ impl Creation {
         let mut bytes = vec![0; superblock.len().next_multiple_of(SECTOR_BYTES as usize)];
         superblock.emit(&mut bytes).map_err(|damage| wrong(&damage.to_string()))?;
         pieces.push((at, bytes));
-        Ok(Made { superblock, pieces })
+        match has_room(&superblock, &pieces) {
+            true => Ok(Made { superblock, pieces }),
+            false => Err(no_room()),
+        }
     }
 }

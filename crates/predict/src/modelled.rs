@@ -273,8 +273,8 @@ impl<'a> Modelled<'a> {
         let level = config.layout.level;
         if host.kernel.is_of_today() && config.layout.level.is_redundant() {
             config.settings.resync_tick = Some(Nanos(1_000_000_000 / u64::from(host.hz.max(1))));
-            // RESYNC_DEPTH of 32 ranges of 64 KiB (raid1.c) and 512 (raid10.c), of less where chunks are shorter, or 256
-            // stripes of 4 KiB (raid5.c); here a range is 128 KiB, or a chunk. And one range for healing.
+            // RESYNC_DEPTH of 32 ranges of 64 KiB (raid1.c) and 512 (raid10.c), of less where chunks are shorter, or
+            // 256 stripes of 4 KiB (raid5.c); here a range is 128 KiB, or a chunk. And one range for healing.
             config.limits.windows = match level {
                 Level::Raid10 if config.layout.chunk.0 <= 64 << 1 => 513,
                 Level::Raid10 => 257,

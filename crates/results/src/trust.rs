@@ -42,7 +42,8 @@ pub struct Trust {
     pub filesystems: Vec<String>,
     /// From the narrowest to the widest; each has [`FEWEST_CELLS`].
     pub groups: Vec<GroupRow>,
-    /// What the model said of each cell, by kernel, seed of the drawing and number of the cell: the median of its seeds.
+    /// What the model said of each cell, by kernel, seed of the drawing and number of the cell: the median of its
+    /// seeds.
     pub model: BTreeMap<String, BTreeMap<usize, f64>>,
 }
 

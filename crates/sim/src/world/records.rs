@@ -24,8 +24,8 @@ impl World {
         Ok(MetaArea::of_volume(&Volume::new(config)?, config).sectors())
     }
 
-    /// Puts data and records where md's metadata 1.2 has them: superblock and bitmap in front, data from a sector on. Call
-    /// it before the first request.
+    /// Puts data and records where md's metadata 1.2 has them: superblock and bitmap in front, data from a sector on.
+    /// Call it before the first request.
     ///
     /// # Errors
     /// When a drive is smaller than its member and what lies before the data.

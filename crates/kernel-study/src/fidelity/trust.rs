@@ -166,7 +166,7 @@ mod tests {
             asked.iter().map(|(drawn, _)| (drawn.number, 110.0)).collect();
         let count = said.len();
         let trust = trust_of(&[stored], &BTreeMap::from([("k seed 1".to_owned(), said)]));
-        assert_eq!((trust.kernels["k"], trust.groups.len()), (count, 27));
+        assert_eq!((trust.kernels["k"], trust.groups.len()), (count, 24));
         assert_eq!(trust.filesystems, ["ext4", "xfs"]);
         let widest = trust.groups.last().expect("has groups");
         assert_eq!((widest.cells, widest.median_percent), (count, 10.0));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::support::{on, sample};
 use raidlab_core::Sectors;
-use raidlab_results::trust::Trust;
+use raidlab_results::trust::{Access, Members, Traits, Trust};
 use raidlab_results::{Cell, Clock, Results, Verdict};
 use raidlab_study::{CellKey, Runner, Sample, Study, parse, run_rounds, summarise};
 
@@ -43,13 +43,20 @@ fn first(results: &Results, layout: usize) -> &Cell {
 }
 
 const RAID5: &str = "level = \"raid5\"\nmembers = 4";
+const MD: &str = "host = { kernel = \"linux-6.12\" }";
 
 #[test]
 fn cells_like_those_of_the_lab_have_an_interval_and_differences_below_the_floor_none() {
-    let study = study("", "nas-8tb-7200", RAID5);
+    let study = study(MD, "nas-8tb-7200", RAID5);
     let found = results(&study);
-    let raw = Trust::recorded().groups.iter().find(|group| group.name == "raw arrays");
-    let raw = raw.expect("raw arrays were compared");
+    let like_it = Traits {
+        filesystem: Some(false),
+        members: Some(Members::Healthy),
+        access: Some(Access::Random),
+        writes: Some(false),
+    };
+    let raw = Trust::recorded().groups.iter().find(|group| group.traits == like_it);
+    let raw = raw.expect("such cells were compared");
     let cell = first(&found, 2);
     let trust = cell.trust.as_ref().expect("modelled");
     assert_eq!((trust.not_checked.as_deref(), trust.cells), (None, Some(raw.cells)));
@@ -74,6 +81,7 @@ fn what_no_cell_is_like_was_not_checked_and_the_reason_is_given() {
     };
     let nas = "nas-8tb-7200";
     for (head, drive, third, what) in [
+        ("", nas, RAID5, "without a host"),
         ("", nas, "level = \"raid3\"\nmembers = 3", "the level"),
         ("", nas, "level = \"raid1+0\"\narrays = 2\nmembers = 4", "the level"),
         ("", "ssd-nvme4-2tb", RAID5, "drives of this kind"),

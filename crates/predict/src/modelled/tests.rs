@@ -120,13 +120,14 @@ fn of_long_blocks(host: &str, layout: &str, kind: &str) -> (u32, usize) {
     (longest, all.iter().filter(|io| io.op == raidlab_core::contract::IoOp::Read).count())
 }
 
-/// A kernel's requests are 1 MiB long: md chooses a mirror for each, and where its stripes run out within a call it
-/// reads what a stripe lacks. Without a host an array gets calls as they are.
+/// A kernel's requests are 1 MiB long, and md's raid1 cuts each at 168 pieces of memory, which is 1,344 sectors: it
+/// chooses a mirror for each, and where a raid5's stripes run out within a call it reads what a stripe lacks. Without a
+/// host an array gets calls as they are.
 #[test]
 fn long_calls_come_to_md_as_requests_of_a_kernel() {
     let md = "host = { kernel = \"linux-6.12\" }";
     let mirror = "level = \"raid1\"\nmembers = 2";
-    assert_eq!(of_long_blocks(md, mirror, "dd-read"), (2_048, 48));
+    assert_eq!(of_long_blocks(md, mirror, "dd-read"), (1_344, 96));
     assert_eq!(of_long_blocks("", mirror, "dd-read"), (12_288, 8));
     let parity = "level = \"raid5\"\nmembers = 4";
     assert!(of_long_blocks(md, parity, "dd-write").1 > 0);

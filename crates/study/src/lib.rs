@@ -67,3 +67,4 @@ pub use study::{
 };
 pub use summary::{cell_figures, summarise};
 pub use sweep::{Point, PointStudy, Sweep, Value};
+pub use trust::NO_HOST;

@@ -45,8 +45,8 @@ pub(crate) fn doubt<'a>(study: &Study, cells: impl Iterator<Item = (&'a CellKey,
     floors.fold(0.0, f64::max)
 }
 
-/// Why nothing is known of studies that name no host.
-const NO_HOST: &str = "without a host this is raidlab's own engine, which is not a kernel's md; \
+/// Why nothing is known of studies on raw arrays that name no host.
+pub const NO_HOST: &str = "without a host this is raidlab's own engine, which is not a kernel's md; \
                        host = { kernel = \"linux-6.12\" } models that";
 
 /// The group of a cell, or why there is none.

@@ -9,7 +9,7 @@ use raidlab_predict::Modelled;
 use raidlab_results::trust::{Traits, Trust};
 use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
-use raidlab_study::{Study, resume_rounds_parallel};
+use raidlab_study::{NO_HOST, Study, resume_rounds_parallel};
 
 use super::record::{self, Recorder};
 use super::{Setting, effort, follow, kernel, results};
@@ -102,9 +102,7 @@ pub(super) fn run_in_process(
 fn host_warning(study: &Study) -> String {
     let filesystem = study.filesystem.is_some();
     if !filesystem && (0..study.layouts.len()).all(|layout| study.host_of(layout).is_none()) {
-        return "no host: this is raidlab's own engine on modelled drives, which was not compared with a \
-                kernel's md; host = { kernel = \"linux-6.12\" } in the study models that"
-            .into();
+        return format!("not checked against a kernel: {NO_HOST}");
     }
     let groups = &Trust::recorded().groups;
     let of = |filesystem: bool| {

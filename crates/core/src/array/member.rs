@@ -49,13 +49,8 @@ impl Member {
     /// Whether something of a range cannot be read; `ahead` as if all were rebuilt, `step` as [`Setup::rebuild_step`]
     /// has it.
     fn lacks(&self, at: u64, len: u64, ahead: bool, step: u64) -> bool {
-        let good_to = match step {
-            1 => self.good_to,
-            // All is good once it is rebuilt: there is no step to wait for.
-            _ if self.good_to == u64::MAX => u64::MAX,
-            _ => self.good_to / step * step,
-        };
-        at + len > good_to && !ahead || self.bad.first_in(at, at + len).is_some()
+        // What is good to `u64::MAX` stays good beyond all sectors there are.
+        at + len > self.good_to / step * step && !ahead || self.bad.first_in(at, at + len).is_some()
     }
 }
 

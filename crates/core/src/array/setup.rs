@@ -22,8 +22,6 @@ pub(super) struct Setup {
     pub(super) cuts_reads: bool,
     /// The policy wants to be told of I/Os.
     pub(super) policy_watches: bool,
-    /// Copies are rebuilt as a kernel's md does it: the array stands for one ([`Settings::resync_tick`]).
-    pub(super) is_like_md: bool,
     /// What is rebuilt of a member can be read in steps of so many sectors: 1, and in a kernel's md a sixteenth of the
     /// member, after which it notes how far it is (`md_do_sync`, drivers/md/md.c: `max_sectors >> 4`). Every ten
     /// minutes it does, too; that is left out.
@@ -120,6 +118,11 @@ impl Setup {
     }
 
     /// The members in order.
+    /// Whether the array stands for one of a kernel's md.
+    pub(super) fn is_of_md(&self) -> bool {
+        self.settings.resync_tick.is_some()
+    }
+
     pub(super) fn members(&self) -> impl Iterator<Item = MemberIndex> + use<> {
         (0..self.layout.members).map(MemberIndex)
     }
@@ -262,7 +265,6 @@ pub(super) mod tests {
             most_segments: 4,
             policy_watches: false,
             cuts_reads: false,
-            is_like_md: false,
             rebuild_step: 1,
             copy_kind: CopyKind::Raid1,
             settings: Settings { consistency, ..Settings::default() },

@@ -112,11 +112,7 @@ impl<S: Source> Target for Batch<'_, '_, S> {
         }
         self.target.replies.clear();
         // Whose pause ends meanwhile goes on, whether anybody has been answered or not.
-        let pause = self
-            .run
-            .sleepers
-            .next_at()
-            .map(|until| Duration::from_nanos(until.since(self.now()).0));
+        let pause = self.run.sleepers.next_in(self.now());
         self.target.engine.wait_replies_for(&mut self.target.replies, pause)?;
         let now = Instant::now();
         for position in 0..self.target.replies.len() {
@@ -206,13 +202,12 @@ impl<S: Source> Batch<'_, '_, S> {
             if self.run.cancel.load(Ordering::Relaxed) {
                 return Err(EngineError::cancelled(RUN));
             }
-            let next = self.run.sleepers.next_at();
-            let Some(until) = next.filter(|_| !self.run.processes.is_stopped()) else {
+            let next = self.run.sleepers.next_in(self.now());
+            let Some(left) = next.filter(|_| !self.run.processes.is_stopped()) else {
                 return Ok(false);
             };
-            let now = self.now();
-            if until > now {
-                std::thread::sleep(Duration::from_nanos(until.since(now).0).min(NAP));
+            if !left.is_zero() {
+                std::thread::sleep(left.min(NAP));
             }
             if self.wake_sleepers() {
                 return Ok(true);

@@ -3,7 +3,7 @@
 //! those of the [raw target](super::RawTarget), in one go instead of batches.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use raidlab_core::contract::{IoOp, Outcome, Segment, Token};
 use raidlab_core::{Nanos, SECTOR_BYTES, Sector, Time};
@@ -214,8 +214,7 @@ impl Target for Stage<'_> {
         }
         self.replies.clear();
         // Whose pause ends meanwhile goes on, whether anybody has been answered or not.
-        let pause =
-            self.sleepers.next_at().map(|until| Duration::from_nanos(until.since(self.now()).0));
+        let pause = self.sleepers.next_in(self.now());
         self.target.engine.wait_replies_for(&mut self.replies, pause)?;
         let now = Instant::now();
         for position in 0..self.replies.len() {
@@ -256,16 +255,15 @@ impl Stage<'_> {
     /// Nothing is under way: sleeps until the next sleeper wakes. False when there is none, or nobody goes on any more.
     fn sleep_on(&mut self) -> bool {
         loop {
-            let Some(until) = self.sleepers.next_at().filter(|_| !self.processes.is_stopped())
-            else {
+            let next = self.sleepers.next_in(self.now());
+            let Some(left) = next.filter(|_| !self.processes.is_stopped()) else {
                 return false;
             };
             if self.cancel.load(Ordering::Relaxed) {
                 return false;
             }
-            let now = self.now();
-            if until > now {
-                std::thread::sleep(Duration::from_nanos(until.since(now).0).min(NAP));
+            if !left.is_zero() {
+                std::thread::sleep(left.min(NAP));
             }
             if self.wake_sleepers() {
                 return true;

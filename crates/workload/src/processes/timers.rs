@@ -1,5 +1,7 @@
 //! What ends at known times: sleeps, and turns of a modelled CPU.
 
+use std::time::Duration;
+
 use raidlab_core::Time;
 
 /// What ends when, by time, then in the order in which it was set. As little is set at once, about one entry for each
@@ -45,6 +47,11 @@ impl<T> Timers<T> {
         self.set.last().map(|(at, _)| *at)
     }
 
+    /// How long it is from `now` until the next entry ends.
+    pub fn next_in(&self, now: Time) -> Option<Duration> {
+        self.next_at().map(|at| Duration::from_nanos(at.since(now).0))
+    }
+
     /// The next entry that ends at or before `now`.
     #[inline]
     pub fn due(&mut self, now: Time) -> Option<T> {
@@ -65,6 +72,8 @@ mod tests {
         timers.move_to(Time(10), 'x');
         timers.move_to(Time(10), 'z');
         assert_eq!((timers.next_at(), timers.due(Time(9))), (Some(Time(10)), None));
+        let left = [4, 10, 11].map(|now| timers.next_in(Time(now)));
+        assert_eq!(left, [6, 0, 0].map(|nanos| Some(Duration::from_nanos(nanos))));
         let due: String = std::iter::from_fn(|| timers.due(Time(10))).collect();
         assert_eq!(due, "bcxz");
         assert_eq!((timers.next_at(), timers.due(Time(30))), (Some(Time(20)), Some('a')));

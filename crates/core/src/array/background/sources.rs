@@ -136,7 +136,7 @@ impl ResyncWindow {
             let readable = |copy: &u16| !not.contains(*copy);
             // The copy whose member has least to do. md takes the first (`raid1_sync_request`, drivers/md/raid1.c;
             // `raid10_sync_request`, drivers/md/raid10.c: "This is where we read from").
-            let load = |copy: &u16| match setup.is_like_md {
+            let load = |copy: &u16| match setup.is_of_md() {
                 true => 0,
                 false => members[self.place(setup, *copy).member].pending,
             };

@@ -190,7 +190,6 @@ fn setup(
         most_segments: limits.segments,
         policy_watches: watches,
         cuts_reads: matches!(config.read_policy, ReadPolicy::GmirrorSplit { .. }),
-        is_like_md: settings.resync_tick.is_some(),
         rebuild_step: match settings.resync_tick {
             Some(_) => (geometry.used(MemberIndex(0)).0 >> 4).max(1),
             None => 1,

@@ -188,17 +188,17 @@ impl Array {
         let Self { setup, members, runs, policy, now, .. } = self;
         let geometry = &setup.geometry;
         let most = if context.unsynced { 1 } else { usize::MAX };
-        let counts_alike = setup.is_like_md && setup.copy_kind == CopyKind::Raid1;
-        let copies_now = setup.members().any(|member| members[member].background > 0);
+        // A range that raid1 of md copies counts on every member that could be read, not on that which is
+        // (`raid1_sync_request`, drivers/md/raid1.c, takes `nr_pending` of all).
+        let copying = (setup.is_of_md() && setup.copy_kind == CopyKind::Raid1)
+            .then(|| setup.members().any(|member| members[member].background > 0));
         let candidates = (0..setup.copies)
             .filter(|copy| !lacking[usize::from(*copy)])
             .filter_map(|copy| candidate(geometry, members, runs, (at, copy), unreadable))
             .map(|mut one| {
-                if counts_alike {
-                    // A range that raid1 copies counts on every member that could be read, not on that which is
-                    // (`raid1_sync_request`, drivers/md/raid1.c, takes `nr_pending` of all).
+                if let Some(copying) = copying {
                     one.pending -= members[one.member].background;
-                    one.pending += u32::from(copies_now);
+                    one.pending += u32::from(copying);
                 }
                 one
             })

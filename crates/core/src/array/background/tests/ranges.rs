@@ -478,7 +478,7 @@ fn of_several_copies_the_one_with_least_to_do_is_read() {
     busy.members[MemberIndex(1)].pending = 1;
     let range = window(&busy.setup, Task::Rebuild(MemberIndex(0)));
     assert_eq!(sources(&busy, &range).expect("two are left").copy, 2);
-    busy.setup.is_like_md = true;
+    busy.setup.settings.resync_tick = Some(crate::units::Nanos(1));
     assert_eq!(sources(&busy, &range).expect("two are left").copy, 1, "md reads the first");
 }
 

@@ -1,9 +1,8 @@
 //! Sentences say nothing that the cells they cite do not.
 
-mod common;
-
 use std::collections::BTreeSet;
 
+use crate::common;
 use raidlab_report::{About, Conclusion, Exporter, Terminal, conclusions, number};
 use raidlab_results::document::{Better, Bottleneck, Cell, Clock, Results};
 

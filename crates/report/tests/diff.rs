@@ -1,7 +1,6 @@
 //! Two documents against each other, as they are printed.
 
-mod common;
-
+use crate::common;
 use raidlab_report::{Terminal, diff_html, html_with_residuals};
 use raidlab_results::{Clock, Diff, GUEST_PROGRAMS, Results};
 

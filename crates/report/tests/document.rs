@@ -1,7 +1,6 @@
 //! JSON, and documents that contradict themselves.
 
-mod common;
-
+use crate::common;
 use raidlab_report::{Exporter, Html, Json, ReportErrorKind, Terminal};
 use raidlab_results::document::Results;
 

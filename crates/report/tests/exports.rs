@@ -1,11 +1,10 @@
 //! Comma-separated values and Markdown of a document. The values are read back by the parser of Python, where there is
 //! one, and compared with the JSON.
 
-mod common;
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use crate::common;
 use raidlab_report::{Csv, CsvRounds, Exporter, Json, Markdown};
 use raidlab_results::{Cell, Results};
 

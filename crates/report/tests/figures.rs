@@ -1,7 +1,6 @@
 //! Figures: what each shows, what a document must have for it, and that it is drawn within its picture.
 
-mod common;
-
+use crate::common;
 use raidlab_report::ReportErrorKind;
 use raidlab_report::figure::model::{Body, Guide, Panel, Plot};
 use raidlab_report::figure::{FIGURES, available, diff_figure, figure};

@@ -1,7 +1,6 @@
 //! The HTML report: self-contained, well-formed, complete, and safe with any name.
 
-mod common;
-
+use crate::common;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use raidlab_report::{Exporter, Html, replay_html};

@@ -1,7 +1,6 @@
 //! The report of a replay on a terminal, and the findings behind it.
 
-mod common;
-
+use crate::common;
 use raidlab_report::{Terminal, findings};
 use raidlab_results::{Replays, Results};
 

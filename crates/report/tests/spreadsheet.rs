@@ -1,11 +1,10 @@
 //! The spreadsheet: LibreOffice, where it is installed, computes what the document says, and computes anew when a round
 //! is another.
 
-mod common;
-
 use std::io::{Cursor, Read};
 use std::process::{Command, Stdio};
 
+use crate::common;
 use raidlab_report::{Exporter, Ods};
 
 /// Converts the spreadsheet, compares every formula with the document, changes the first round of the second layout,

@@ -1,7 +1,6 @@
 //! The terminal report against expected texts, and what those do not show.
 
-mod common;
-
+use crate::common;
 use raidlab_report::{Exporter, Html, Markdown, Terminal};
 use raidlab_results::{Better, Cell, Results, Verdict};
 

@@ -1,7 +1,6 @@
 //! How far predicted figures can be trusted, as reports say it.
 
-mod common;
-
+use crate::common;
 use raidlab_report::{Csv, Exporter, Html, Markdown, Terminal};
 use raidlab_results::Results;
 use raidlab_results::trust::CellTrust;

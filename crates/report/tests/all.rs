@@ -1,0 +1,14 @@
+//! The tests of this crate as one program: each program more is linked and holds the shared parts once more.
+
+mod common;
+
+mod conclusions;
+mod diff;
+mod document;
+mod exports;
+mod figures;
+mod html;
+mod replay;
+mod spreadsheet;
+mod terminal;
+mod trust;

@@ -1,21 +1,17 @@
 //! Members are claimed: whatever names the same bytes is refused, by the name of both, until the member is gone.
 
-mod common;
-#[path = "../../../tests/support/root.rs"]
-mod root;
-
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::TestDirectory;
+use crate::common::TestDirectory;
+use crate::root::{can_mount, skip, tool};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Member,
 };
-use root::{can_mount, skip, tool};
 
 const BYTES: u64 = 8 << 20;
 
@@ -286,7 +282,9 @@ struct Other(Child);
 impl Other {
     fn with(path: &Path, half: bool) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "another_process", "--nocapture"]).env("RAIDLAB_TEST_CLAIM", path);
+        command
+            .args(["--exact", "claims::another_process", "--nocapture"])
+            .env("RAIDLAB_TEST_CLAIM", path);
         if half {
             command.env("RAIDLAB_TEST_CLAIM_HALF", "1");
         }

@@ -1,20 +1,16 @@
 //! Members on block devices: errors of a real device, blocks of 4 KiB, a size that does not suffice. On loop
 //! devices, which need root.
 
-mod common;
-#[path = "../../../tests/support/root.rs"]
-mod root;
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use common::{Random, TestDirectory};
+use crate::common::{Random, TestDirectory};
+use crate::root::{skip, tool};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     CacheState, Claim, Device, DeviceRefusal, Engine, EngineConfig, EngineErrorKind, FileIo,
     FileMember, FileOptions, Member,
 };
-use root::{skip, tool};
 
 const BYTES: u64 = 4 << 20;
 

@@ -1,10 +1,6 @@
 //! The loop against a flat model: random requests, many at once, over every level, healthy and degraded.
 
-mod common;
-#[path = "../examples/files.rs"]
-mod files_example;
-
-use common::{Random, layouts, memory_members};
+use crate::common::{Random, layouts, memory_members};
 use raidlab_core::contract::{IoOp, Outcome, Segment, Token};
 use raidlab_core::{Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, EngineErrorKind, Member, NullMember, Reply};

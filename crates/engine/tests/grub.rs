@@ -5,40 +5,19 @@
 //! and nothing of Linux: a third opinion on where data, P and Q lie. It is asked only about layouts
 //! that it knows; of others it returns wrong data without a word.
 
-mod common;
-#[path = "../../../tests/support/extent.rs"]
-mod extent;
-#[path = "../../../tests/support/guest.rs"]
-mod guest;
-
-#[path = "kernel_md/arrays.rs"]
-#[allow(dead_code)]
-mod arrays;
-#[path = "kernel_md/catalogue.rs"]
-mod catalogue;
-#[path = "kernel_md/content.rs"]
-mod content;
-#[path = "kernel_md/files.rs"]
-#[allow(dead_code)]
-mod files;
-#[path = "kernel_md/script.rs"]
-mod script;
-#[path = "kernel_md/traffic.rs"]
-#[allow(dead_code)]
-mod traffic;
-
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use arrays::{Arrays, Set, TestArray};
-use content::{difference, pattern};
-use extent::Extent;
-use files::Files;
-use guest::{TempDir, grub_and_guest_or_skip};
+use crate::extent::Extent;
+use crate::guest::{TempDir, grub_and_guest_or_skip};
+use crate::kernel_md::arrays::{Arrays, Set, TestArray};
+use crate::kernel_md::content::{difference, pattern};
+use crate::kernel_md::files::{self, Files};
+use crate::kernel_md::traffic::write_mixture;
+use crate::kernel_md::{catalogue, script};
 use raidlab_core::Sector;
-use traffic::write_mixture;
 
 #[test]
 fn grub_reads_what_raidlab_writes() {

@@ -1,11 +1,9 @@
 //! Devices whose records are sealed and say what no array ever wrote: an array starts or does not, and what
 //! follows ends; nothing panics.
 
-mod common;
-
 use std::sync::atomic::AtomicBool;
 
-use common::{Random, eager};
+use crate::common::{Random, eager};
 use raidlab_core::consistency::{Allow, MetaArea};
 use raidlab_core::{Consistency, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, Member, MemoryMember, log_device_sectors};

@@ -5,32 +5,19 @@
 //! into it, and into a copy of it with members out of service; md reads what is there now, with members
 //! missing too, and finds redundancy consistent by its own `check`. Rebuilds: see `rebuild.rs`.
 
-mod common;
-#[path = "../../../tests/support/extent.rs"]
-mod extent;
-#[path = "../../../tests/support/guest.rs"]
-mod guest;
-
-#[path = "kernel_md/arrays.rs"]
-mod arrays;
-#[path = "kernel_md/catalogue.rs"]
-mod catalogue;
-#[path = "kernel_md/content.rs"]
-mod content;
-#[path = "kernel_md/files.rs"]
-mod files;
-#[path = "kernel_md/rebuild.rs"]
+pub(crate) mod arrays;
+pub(crate) mod catalogue;
+pub(crate) mod content;
+pub(crate) mod files;
 mod rebuild;
-#[path = "kernel_md/script.rs"]
-mod script;
-#[path = "kernel_md/traffic.rs"]
-mod traffic;
+pub(crate) mod script;
+pub(crate) mod traffic;
 
+use crate::extent::Extent;
+use crate::guest::{Guest, guest_or_skip};
 use arrays::{Arrays, Set, Shape, TestArray};
 use content::{difference, pattern};
-use extent::Extent;
 use files::Files;
-use guest::{Guest, guest_or_skip};
 use raidlab_core::geometry::{Geometry, Parity};
 use raidlab_core::{Level, Sector};
 use raidlab_engine::Engine;

@@ -1,12 +1,10 @@
 //! Ways to lose data through what stands on the members: an array is damaged, aged, mixed up or re-opened
 //! with other words, and must be refused or serve what was written. Each of these once went wrong.
 
-mod common;
-
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use common::{Random, eager};
+use crate::common::{Random, eager};
 use raidlab_core::consistency::{Allow, MetaArea};
 use raidlab_core::contract::{Event, Pacing, Work};
 use raidlab_core::{Consistency, Level, MemberIndex, Nanos, Sector, Sectors};

@@ -1,12 +1,10 @@
 //! Arrays of Linux md on members in memory: assembled as md left them, written, degraded, rebuilt and stopped, and
 //! what then stands on them.
 
-mod made;
-
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use made::{creation, pattern};
+use crate::made::{creation, pattern};
 use raidlab_core::contract::{Event, IoOp, IoOutcome, Segment, Work};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{

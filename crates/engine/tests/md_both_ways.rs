@@ -4,23 +4,13 @@
 //! An array has 1 MiB each of what was written first, of what was written after a member was lost, and of what the
 //! other side writes at the end. Whoever takes over makes redundancy consistent, and compares all of it.
 
-mod common;
-#[path = "../../../tests/support/extent.rs"]
-mod extent;
-#[path = "../../../tests/support/guest.rs"]
-mod guest;
-mod made;
-
-#[path = "md_both_ways/cases.rs"]
 mod cases;
-#[path = "md_both_ways/raidlab.rs"]
 mod raidlab;
-#[path = "md_both_ways/script.rs"]
 mod script;
 
+use crate::extent::Extent;
+use crate::guest::{Guest, TempDir, guest_or_skip};
 use cases::{Case, MEMBER, Maker, all};
-use extent::Extent;
-use guest::{TempDir, guest_or_skip};
 use raidlab::Files;
 
 /// Cases of a sample: the guest's time is short.
@@ -28,7 +18,7 @@ const SAMPLE: usize = 3;
 /// Sections of one guest.
 const MOST: usize = 15;
 
-/// All of them: `RAIDLAB_FULL=1 cargo test -p raidlab-engine --test md_both_ways`.
+/// All of them: `RAIDLAB_FULL=1 cargo test -p raidlab-engine --test guests md_both_ways`.
 #[test]
 fn md_and_raidlab_write_each_others_arrays() {
     let name = "md_and_raidlab_write_each_others_arrays";
@@ -60,7 +50,7 @@ fn md_and_raidlab_write_each_others_arrays() {
     }
 }
 
-fn run(guest: &guest::Guest, files: &Files, script: &str, cases: &[Case], what: &str) {
+fn run(guest: &Guest, files: &Files, script: &str, cases: &[Case], what: &str) {
     let script = format!("{}\n{script}", script::FUNCTIONS);
     let said = guest.run(&script, files.devices(), files.share()).expect_success(what);
     let good: String = cases.iter().map(|case| format!("{} good\n", case.name())).collect();

@@ -5,16 +5,11 @@
 //! each drive any set of the sectors that were written and not flushed is there then. All drives are given, those that
 //! left too. `RAIDLAB_FULL=1` tries a hundred times as many seeds.
 
-mod common;
-#[path = "../../../tests/support/extent.rs"]
-mod extent;
-mod made;
-
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use extent::Extent;
-use made::creation;
+use crate::extent::Extent;
+use crate::made::creation;
 use raidlab_core::contract::{IoOp, IoOutcome, Pacing};
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};

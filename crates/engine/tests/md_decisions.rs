@@ -3,16 +3,9 @@
 //! The kernel is asked by `mdadm --assemble`, then with `--run`; raidlab by `Engine::assemble_md`, then with `run`. The
 //! rows are those of docs/md-format.md.
 
-mod common;
-#[path = "../../../tests/support/extent.rs"]
-mod extent;
-#[path = "../../../tests/support/guest.rs"]
-mod guest;
-mod made;
-
-use extent::Extent;
-use guest::{TempDir, guest_or_skip};
-use made::creation;
+use crate::extent::Extent;
+use crate::guest::{Guest, TempDir, guest_or_skip};
+use crate::made::creation;
 use raidlab_core::{MemberIndex, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemoryMember};
 use raidlab_metadata::md::{Creation, Features, Role, Superblock};
@@ -243,7 +236,7 @@ fn md_and_raidlab_decide_as_the_table_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn kernel(guest: guest::Guest, rows: &[Row]) -> String {
+fn kernel(guest: Guest, rows: &[Row]) -> String {
     use std::os::unix::fs::FileExt;
     let directory = TempDir::new("md-decisions");
     let files = ["a", "b", "c", "d"].map(|name| directory.file(name, rows.len() as u64 * BYTES));

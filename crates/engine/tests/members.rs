@@ -1,13 +1,11 @@
 //! File members through an engine, by `io_uring` and by threads: where bytes land, sizes, errors, and many
 //! pieces.
 
-mod common;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use common::{Random, TestDirectory, layouts};
+use crate::common::{Random, TestDirectory, layouts};
 use raidlab_core::contract::{IoOp, Outcome, Segment};
 use raidlab_core::{Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_engine::{

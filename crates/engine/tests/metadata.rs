@@ -1,12 +1,10 @@
 //! Arrays that carry metadata: started again after a crash and after a stop, with members that are stale,
 //! foreign, torn or fresh.
 
-mod common;
-
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use common::{Random, TestDirectory};
+use crate::common::{Random, TestDirectory};
 use raidlab_core::consistency::{Allow, MetaArea};
 use raidlab_core::contract::{Admin, Event, Pacing, Refusal};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Nanos, Sector, Sectors};

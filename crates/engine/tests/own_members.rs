@@ -1,12 +1,10 @@
 //! Members that somebody else wrote: good ones work as memory does, and what bad ones do is an error of theirs.
 
-mod common;
-
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use common::{Random, eager};
+use crate::common::{Random, eager};
 use raidlab_core::consistency::Allow;
 use raidlab_core::contract::{Event, IoOp, IoOutcome};
 use raidlab_core::{Consistency, Level, MemberIndex, SECTOR_BYTES, Sector, Sectors};

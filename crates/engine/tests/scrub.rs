@@ -1,12 +1,10 @@
 //! Redundancy compared everywhere, and members cleared.
 
-mod common;
-
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use common::{Random, TestDirectory, memory_members};
+use crate::common::{Random, TestDirectory, memory_members};
 use raidlab_core::consistency::Allow;
 use raidlab_core::contract::{Event, IoOp, Refusal, Segment, Work};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};

@@ -88,7 +88,8 @@ impl TestDirectory {
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("raidlab-engine-test-{}-{number}", std::process::id());
+        // All of one length, so that none is the beginning of another: mounts are looked for by them.
+        let name = format!("raidlab-engine-test-{}-{number:04}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).unwrap();
         Self(path)

@@ -8,7 +8,7 @@ use std::fmt;
 use raidlab_core::geometry::Geometry;
 use raidlab_core::{Layout, Level, Sector, Sectors};
 
-use super::extent::Extent;
+use crate::extent::Extent;
 
 /// How many files there are of each [`Set`].
 pub(crate) const FILES: usize = 7;

@@ -2,13 +2,12 @@
 //!
 //! Every level is in every run. Where a level has many layouts they are a group, of which a sample
 //! takes some. Rooms for data leave something at the end of the members, so that rounding counts.
-#![allow(dead_code, reason = "grub.rs and kernel_md.rs each use their part")]
 
 use raidlab_core::layout::ZoneOrder;
 use raidlab_core::{Layout, Level, Rotation};
 
 use super::arrays::{Shape, kib};
-use super::extent::Extent;
+use crate::extent::Extent;
 
 /// Layouts that belong together, and how many of them a sample takes.
 type Group = (usize, Vec<Shape>);

@@ -9,7 +9,7 @@ use raidlab_engine::{Engine, EngineConfig, FileMember, FileOptions, Member};
 
 use super::arrays::{Arrays, FILES, Set, TestArray};
 use super::content::pattern_file;
-use super::guest::TempDir;
+use crate::guest::TempDir;
 
 /// The sets of member files and a directory shared with the guest; removed when dropped.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use raidlab_engine::Engine;
 use super::arrays::{Arrays, Set, TestArray};
 use super::content::{difference, fill, pattern};
 use super::files::{self, Files};
-use super::guest::Guest;
 use super::script;
 use super::traffic::write_mixture;
+use crate::guest::Guest;
 
 /// What the array holds after those writes.
 fn written_by_md(array: &TestArray) -> Vec<u8> {

@@ -1,11 +1,10 @@
 //! The scripts that md's side is done by, and what they print.
-#![allow(dead_code, reason = "grub.rs and kernel_md.rs each use their part")]
 
 use raidlab_core::{Layout, Level};
 
 use super::arrays::{Arrays, FILES, Set, TestArray};
 use super::content::pattern_start;
-use super::extent::Extent;
+use crate::extent::Extent;
 
 /// Before every script. mdadm could assemble and stop as well, but a process costs 60 ms in the guest:
 /// md itself is told which drives there are, and reads their superblocks.

@@ -6,8 +6,8 @@ use raidlab_core::{Sector, Sectors};
 use raidlab_engine::{Engine, Recorded};
 
 use super::arrays::TestArray;
-use super::common::Random;
 use super::content::fill;
+use crate::common::Random;
 
 /// Every write is whole blocks of this many bytes, as from a filesystem.
 const BLOCK: u64 = 4096;

@@ -10,7 +10,7 @@ use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, FileMember, FileOptions, MdOptions, Member};
 use raidlab_metadata::md::{Creation, Inspected, inspect};
 
-use crate::cases::{Case, Left, MEMBER, Maker};
+use super::cases::{Case, Left, MEMBER, Maker};
 use crate::guest::TempDir;
 use crate::made::{creation, pattern};
 

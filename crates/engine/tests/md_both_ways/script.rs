@@ -1,7 +1,7 @@
 //! What the guest does with each array.
 
-use crate::cases::{Case, Left, MEMBER, Maker};
-use crate::raidlab::LOST;
+use super::cases::{Case, Left, MEMBER, Maker};
+use super::raidlab::LOST;
 use raidlab_metadata::md::Version;
 
 /// Functions of the guest's script.

@@ -1,0 +1,25 @@
+//! The tests of this crate as one program: each program more is linked and holds the shared parts once more. What needs
+//! a process for itself stays apart, and what boots guests is in `guests`.
+
+mod common;
+#[path = "../../../tests/support/extent.rs"]
+mod extent;
+#[path = "../examples/files.rs"]
+mod files_example;
+mod made;
+#[path = "../../../tests/support/root.rs"]
+mod root;
+
+mod claims;
+mod devices;
+mod engine;
+mod full;
+mod hostile;
+mod losses;
+mod md;
+mod md_crash;
+mod members;
+mod metadata;
+mod own_members;
+mod read_only;
+mod scrub;

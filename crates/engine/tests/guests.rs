@@ -1,0 +1,13 @@
+//! The tests of this crate that boot guests as one program: `cargo xtask test` runs them in a step of their own.
+
+mod common;
+#[path = "../../../tests/support/extent.rs"]
+mod extent;
+#[path = "../../../tests/support/guest.rs"]
+mod guest;
+mod made;
+
+mod grub;
+mod kernel_md;
+mod md_both_ways;
+mod md_decisions;

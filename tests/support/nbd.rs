@@ -1,6 +1,6 @@
 //! An NBD client for tests: many requests at once, over any stream.
 //!
-//! Used from the tests of a crate by `#[path = "../../../tests/support/nbd.rs"] mod nbd;`.
+//! Used from the tests of a crate by `#[path = "../../../tests/support/nbd.rs"] mod nbd_client;`.
 #![allow(dead_code, reason = "no test uses every helper")]
 
 use std::collections::BTreeMap;

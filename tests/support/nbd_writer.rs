@@ -1,12 +1,12 @@
 //! What clients wrote, and what of it an array must hold after a crash.
 //!
-//! Used from the tests of a crate by `#[path = "../../../tests/support/nbd_writer.rs"] mod writer;`,
+//! Used from the tests of a crate by `#[path = "../../../tests/support/nbd_writer.rs"] mod nbd_writer;`,
 //! beside `nbd.rs`.
 #![allow(dead_code, reason = "no test uses every helper")]
 
 use raidlab_nbd::Command;
 
-use super::nbd::{Client, ZERO};
+use super::nbd_client::{Client, ZERO};
 
 const SECTOR: usize = 512;
 /// Blocks that are written.

@@ -2,14 +2,14 @@
 //! served file, NBD.
 
 #[path = "../../../tests/support/nbd.rs"]
-mod nbd;
+mod nbd_client;
+#[path = "../../../tests/support/nbd_writer.rs"]
+mod nbd_writer;
 #[path = "../../../tests/support/root.rs"]
 mod root;
 #[path = "array_running/served.rs"]
 mod served;
 mod support;
-#[path = "../../../tests/support/nbd_writer.rs"]
-mod writer;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,26 +1,15 @@
 //! What is not raidlab's, where raidlab cleans up: mounts, other files under its names, forged markers.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-mod killed;
-#[path = "../../../tests/support/root.rs"]
-mod root;
-
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::TestDirectory;
-use killed::leftover;
+use crate::common::TestDirectory;
+use crate::killed::leftover;
+use crate::root::can_mount;
 use raidlab_targets::{Cleaned, RunDirectory, clean_leftovers, clean_mounts};
-use root::can_mount;
-
-/// Not a test: the process that is killed, when it is run as such.
-#[test]
-fn a_process_to_be_killed() {
-    killed::die_if_asked();
-}
 
 fn tool(program: &str, arguments: &[&OsStr]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
@@ -44,24 +33,30 @@ impl Drop for Bind {
     }
 }
 
-/// A loop device; taken away at the end.
-struct Loop(String);
+/// A loop device over a file; taken away at the end.
+struct Loop {
+    node: String,
+    file: PathBuf,
+}
 
 impl Loop {
     fn over(file: &Path) -> Self {
-        Self(tool("losetup", &["--find".as_ref(), "--show".as_ref(), file.as_os_str()]))
+        let node = tool("losetup", &["--find".as_ref(), "--show".as_ref(), file.as_os_str()]);
+        Self { node, file: fs::canonicalize(file).unwrap() }
     }
 
+    /// Once it is free, another test may have it for another file.
     fn is_attached(&self) -> bool {
-        let name = self.0.strip_prefix("/dev/").unwrap();
-        Path::new("/sys/block").join(name).join("loop/backing_file").exists()
+        let name = self.node.strip_prefix("/dev/").unwrap();
+        let backing = Path::new("/sys/block").join(name).join("loop/backing_file");
+        fs::read(backing).is_ok_and(|path| path.starts_with(self.file.as_os_str().as_bytes()))
     }
 }
 
 impl Drop for Loop {
     fn drop(&mut self) {
         if self.is_attached() {
-            let _ = Command::new("losetup").arg("--detach").arg(&self.0).status();
+            let _ = Command::new("losetup").arg("--detach").arg(&self.node).status();
         }
     }
 }
@@ -303,5 +298,6 @@ fn a_mount_marker_takes_down_only_devices_of_files_that_a_dead_run_made() {
     assert!(theirs.is_attached() && !ours.is_attached());
     drop(theirs);
     fs::remove_file(left.join("member-9.img")).unwrap();
-    assert_eq!(clean_leftovers(directory.path()).unwrap().removed, [left]);
+    let cleaned = clean_leftovers(directory.path()).unwrap();
+    assert_eq!(cleaned.removed, [left], "{cleaned:?}");
 }

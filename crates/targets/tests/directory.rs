@@ -1,17 +1,13 @@
 //! The directory target: every operation does what it says, threads wait for each other, and what is
 //! measured is what was done.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-mod directory_support;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::TestDirectory;
-use directory_support::*;
+use crate::common::TestDirectory;
+use crate::directory_support::*;
 use raidlab_core::Nanos;
 use raidlab_targets::DirectoryOptions;
 use raidlab_workload::{

@@ -1,10 +1,5 @@
 //! The directory target when something goes wrong: it stops, says what, and leaves nothing behind.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-mod directory_support;
-mod killed;
-
 use std::ffi::CString;
 use std::fs;
 use std::io::Write;
@@ -13,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::TestDirectory;
-use directory_support::*;
+use crate::common::TestDirectory;
+use crate::directory_support::*;
+use crate::killed;
 use raidlab_core::Nanos;
 use raidlab_engine::{EngineError, EngineErrorKind};
 use raidlab_targets::{DirectoryTarget, RunDirectory};
@@ -270,12 +266,6 @@ fn too_little_room_is_said_before_anything_is_made() {
     assert!(text.contains("needs 1099511627776 MiB") && text.contains("MiB are missing"), "{text}");
 }
 
-/// Not a test: the process that is killed, when it is run as such.
-#[test]
-fn a_process_to_be_killed() {
-    killed::die_if_asked();
-}
-
 #[test]
 fn leftovers_of_killed_runs_are_removed_at_the_next_start() {
     let directory = TestDirectory::new();
@@ -346,6 +336,8 @@ fn a_write_without_room_fails_by_name() {
     assert!(text.starts_with("cannot write (") && text.contains("No space left"), "{text}");
     assert!(error.offset().is_some_and(|at| at > 0 && at <= 1 << 20 && at % 4096 == 0), "{text}");
     assert_eq!(names(&mounted.0), [""; 0]);
+    // What a process that is being started has a copy of takes room still.
+    let Some(mounted) = Mounted::new(test, directory.path().join("n"), 0) else { return };
     let enough = Plan { room: 2 << 20, ..plan(vec![process(&mounted.0, steps()).0]) };
     let error = run(&mounted.0, enough).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::NoRoom);

@@ -1,23 +1,18 @@
 //! An array as one file: every range of bytes, from many at once, with errors.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-#[path = "../../../tests/support/root.rs"]
-mod root;
-
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use common::{Random, TestDirectory, memory_members};
+use crate::common::{Random, TestDirectory, memory_members};
+use crate::root::{can_mount, traces};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member, MemoryMember,
 };
 use raidlab_targets::{ExportCache, FuseExport};
-use root::{can_mount, traces};
 
 fn engine(level: Level, members: u16, sectors: u64) -> Engine {
     let mut layout = Layout::new(level, members);
@@ -324,7 +319,8 @@ fn no_room_at_a_member_is_no_room_to_who_writes() {
     let mut found = [0; 8192];
     file.read_exact_at(&mut found, 0).unwrap();
     assert_eq!(found, [1; 8192]);
-    std::fs::remove_file(small.join("filler")).unwrap();
+    // Not only removed: a process that is being started may have a copy of its descriptor.
+    File::create(small.join("filler")).unwrap();
     file.write_all_at(&[3; 5000], 12 << 20).unwrap();
     drop(file);
     let engine = export.finish().unwrap();

@@ -1,10 +1,5 @@
 //! A filesystem on an array: written, checked, broken, killed; and nothing of it left.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-#[path = "../../../tests/support/root.rs"]
-mod root;
-
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Random, TestDirectory, memory_members};
+use crate::common::{Random, TestDirectory, memory_members};
+use crate::root::{can_mount, skip, traces};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, EngineErrorKind, Member};
 use raidlab_targets::{
     Filesystem, MountOptions, MountedArray, StripeHint, clean_leftovers, clean_mounts,
 };
-use root::{can_mount, skip, traces};
 
 const EXT4: [&str; 2] = ["mkfs.ext4", "e2fsck"];
 
@@ -271,7 +266,7 @@ fn a_process_to_be_killed() {
 /// A process that has a filesystem mounted in `directory` and writes to it; killed.
 fn kill_one(directory: &Path) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_process_to_be_killed", "--nocapture"])
+        .args(["--exact", "mounted::a_process_to_be_killed", "--nocapture"])
         .env("RAIDLAB_TEST_MOUNT_IN", directory)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -337,7 +332,8 @@ fn what_others_mounted_in_a_leftover_stays() {
     let mut found = String::new();
     File::open(on.join("theirs")).unwrap().read_to_string(&mut found).unwrap();
     assert_eq!(found, "kept");
-    run("umount", &[on.as_os_str()]);
+    // A process that is being started may still have a copy of what was open there.
+    run("umount", &["--lazy".as_ref(), on.as_os_str()]);
     let cleaned = clean_mounts(directory.path()).unwrap();
     assert_eq!(cleaned.removed, [left], "{cleaned:?}");
     assert_clean(&directory);
@@ -364,12 +360,12 @@ fn only_root_may_mount_and_is_told_before_anything_is_changed() {
     }
     let directory = TestDirectory::new();
     let (program, place) = (directory.path().join("program"), directory.path().join("place"));
-    // Where others can reach it.
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // Where others can reach it. By another program: a file that any process still has open for writing cannot be run.
+    run("cp", &[std::env::current_exe().unwrap().as_os_str(), program.as_os_str()]);
     std::fs::create_dir(&place).unwrap();
     std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o777)).unwrap();
     let ran = Command::new(&program)
-        .args(["--exact", "an_ordinary_user"])
+        .args(["--exact", "mounted::an_ordinary_user"])
         .env("RAIDLAB_TEST_REFUSED_IN", &place)
         .current_dir("/")
         .gid(65534)

@@ -1,25 +1,16 @@
 //! Arrays served to NBD clients: what is promised of flushes, zeroes and states; clients that are slow
 //! or hostile.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-#[path = "nbd/hostile.rs"]
 mod hostile;
-#[path = "../../../tests/support/nbd.rs"]
-mod nbd;
-#[path = "nbd/power.rs"]
 mod power;
-#[path = "nbd/semantics.rs"]
 mod semantics;
-#[path = "../../../tests/support/nbd_writer.rs"]
-mod writer;
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use common::{Random, TestDirectory, memory_members};
-use nbd::{Client, READ};
+use crate::common::{Random, TestDirectory, memory_members};
+use crate::nbd_client::{Client, READ};
 use raidlab_core::{Layout, Level, Sectors};
 use raidlab_engine::{Engine, EngineConfig, EngineError, Member};
 use raidlab_nbd::{Command, Framing};

@@ -1,12 +1,9 @@
 //! Levels with parity through the engine: what raw workloads leave is right in every P and Q, also
 //! without one and without two members, and a wrong byte of P or Q is named.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-
 use std::sync::atomic::AtomicBool;
 
-use common::{Random, memory_members};
+use crate::common::{Random, memory_members};
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Layout, Level, MemberIndex, Rotation, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, Holding, Member};

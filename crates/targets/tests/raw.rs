@@ -1,12 +1,9 @@
 //! The raw target: workloads run, what they read is verified, wrong bytes are found and named.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicBool;
 
-use common::{Random, TestDirectory, file_members, layouts, memory_members};
+use crate::common::{Random, TestDirectory, file_members, layouts, memory_members};
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{

@@ -1,13 +1,10 @@
 //! Processes on the raw target: queue depth, barriers, tickets, sleep, and waiting for ever.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use common::memory_members;
+use crate::common::memory_members;
 use raidlab_core::contract::{IoOp, IoOutcome};
 use raidlab_core::{Layout, Level, Nanos, Sectors, Time};
 use raidlab_engine::{

@@ -1,23 +1,14 @@
 //! Run directories: made, removed, and left alone when they are not ours or still in use.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-mod killed;
-
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use common::TestDirectory;
+use crate::common::TestDirectory;
+use crate::killed;
 use raidlab_engine::EngineErrorKind;
 use raidlab_targets::{Extra, RunDirectory, clean_leftovers};
-
-/// Not a test: the process that is killed, when it is run as such.
-#[test]
-fn a_process_to_be_killed() {
-    killed::die_if_asked();
-}
 
 /// What a killed run with member files left.
 fn leftover(directory: &TestDirectory, name: &str) -> PathBuf {
@@ -123,7 +114,9 @@ fn a_live_run_is_left_alone() {
     // SAFETY: the descriptor is open.
     assert_eq!(unsafe { libc::flock(marker.as_raw_fd(), libc::LOCK_EX) }, 0);
     assert_eq!(clean_leftovers(directory.path()).unwrap().removed, [""; 0].map(PathBuf::from));
-    drop(marker);
+    // Not only dropped: a process that is being started may have a copy of the descriptor.
+    // SAFETY: the descriptor is open.
+    assert_eq!(unsafe { libc::flock(marker.as_raw_fd(), libc::LOCK_UN) }, 0);
     assert_eq!(clean_leftovers(directory.path()).unwrap().removed, [left]);
 }
 

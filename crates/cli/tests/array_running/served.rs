@@ -9,9 +9,9 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::nbd::{Client, READ};
+use super::nbd_client::{Client, READ};
+use super::nbd_writer::{BLOCK, BLOCKS, Model};
 use super::support::{command, raidlab};
-use super::writer::{BLOCK, BLOCKS, Model};
 use super::{Harness, MIB, Run, WHOLE};
 
 fn address(harness: &Harness) -> String {

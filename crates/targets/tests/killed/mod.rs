@@ -1,5 +1,4 @@
 //! Run directories of processes that were killed.
-#![allow(dead_code, unreachable_pub)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,8 +8,9 @@ use raidlab_targets::{Extra, RunDirectory};
 const DIRECTORY: &str = "RAIDLAB_TEST_RUN_IN";
 const TREE: &str = "RAIDLAB_TEST_RUN_OF_A_TREE";
 
-/// The body of the test `a_process_to_be_killed`, which is the process that is killed when it is run as such.
-pub fn die_if_asked() {
+/// Not a test: the process that is killed, when it is run as such.
+#[test]
+fn a_process_to_be_killed() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
     let directory = Path::new(&directory);
     let extra = Extra { spare: Some(8192), journal: Some(12288) };
@@ -24,9 +24,9 @@ pub fn die_if_asked() {
 }
 
 /// What a killed run left in `directory`, under another name; with a tree or with member files.
-pub fn leftover(directory: &Path, name: &str, tree: bool) -> PathBuf {
+pub(crate) fn leftover(directory: &Path, name: &str, tree: bool) -> PathBuf {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "a_process_to_be_killed"]).env(DIRECTORY, directory);
+    command.args(["--exact", "killed::a_process_to_be_killed"]).env(DIRECTORY, directory);
     if tree {
         command.env(TREE, "1");
     }

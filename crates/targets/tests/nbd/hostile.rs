@@ -8,9 +8,9 @@ use raidlab_core::Level;
 use raidlab_nbd::{Command, ErrorCode, Framing};
 use raidlab_targets::NbdLimits;
 
-use super::common::Random;
-use super::nbd::{Client, READ};
 use super::{Served, array, engine, narrow};
+use crate::common::Random;
+use crate::nbd_client::{Client, READ};
 
 /// A server of one array with limits.
 fn limited(limits: NbdLimits) -> Served {

@@ -17,9 +17,9 @@ use raidlab_engine::{
 };
 use raidlab_targets::NbdLimits;
 
-use super::common::Random;
-use super::writer::{Asked, BLOCK, BLOCKS, Model};
 use super::{Served, array};
+use crate::common::Random;
+use crate::nbd_writer::{Asked, BLOCK, BLOCKS, Model};
 
 const SECTOR: usize = 512;
 /// A drive, in sectors.

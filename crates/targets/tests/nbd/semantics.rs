@@ -9,9 +9,9 @@ use raidlab_engine::{
 };
 use raidlab_nbd::{Command, ErrorCode};
 
-use super::common::{TestDirectory, file_members};
-use super::nbd::{Client, FAST_ZERO, STATUS, ZERO};
 use super::{Served, array, engine, engine_of};
+use crate::common::{TestDirectory, file_members};
+use crate::nbd_client::{Client, FAST_ZERO, READ, STATUS, ZERO};
 
 /// A drive that keeps what was not flushed apart, and loses it when the power is cut.
 #[derive(Clone)]
@@ -307,7 +307,7 @@ fn a_lost_array_answers_with_errors_and_is_served_on() {
         let fail = move |engine: &mut Engine| engine.fail(MemberIndex(member));
         let _ = served.server.with_engine(0, fail).unwrap();
     }
-    let lost = client.once(super::nbd::READ, 0, 65_536, false, &[]);
+    let lost = client.once(READ, 0, 65_536, false, &[]);
     assert_eq!(lost.error, Some(ErrorCode::Io));
     let refused = client.once(Command::Write, 0, 512, false, &[0; 512]);
     assert_eq!(refused.error, Some(ErrorCode::Io));

@@ -1,9 +1,7 @@
 //! `raidlab advise` as its users call it: what it answers, and what it says when there is no answer.
 
-mod support;
-
+use crate::support::{Scratch, raidlab};
 use serde_json::Value;
-use support::{Scratch, raidlab};
 
 /// Short runs: these tests are about the answer's form.
 const SHORT: [&str; 4] = ["--requests", "300", "--threads", "2"];
@@ -114,7 +112,7 @@ fn drives_of_a_machine_are_found() {
 
 /// The 34 questions: what an answer must say and must never. All of them take minutes.
 #[test]
-#[ignore = "minutes: cargo test --release -p raidlab-cli --test advise -- --ignored --nocapture questions"]
+#[ignore = "minutes: cargo test --release -p raidlab-cli --test all -- --ignored --nocapture questions"]
 fn the_questions_are_answered_as_they_must_be() {
     let (mut answered, mut not_modelled, mut failed) = (0, 0, Vec::new());
     for question in questions() {

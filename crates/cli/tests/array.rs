@@ -1,20 +1,14 @@
 //! `raidlab array` against mdadm and the md driver of a real kernel: arrays that md made are examined in mdadm's
 //! words and read, degraded and dirty too, and no byte of a member changes.
 
-#[path = "array/examined.rs"]
 mod examined;
-#[path = "../../../tests/support/guest.rs"]
-mod guest;
-#[path = "array/kernel_made.rs"]
 mod kernel_made;
-#[path = "array/made.rs"]
 mod made;
-mod support;
 
 use std::fs;
 use std::path::Path;
 
-use support::{Scratch, raidlab};
+use crate::support::{Scratch, raidlab};
 
 /// A file of zeroes.
 fn zeroes(scratch: &Scratch, name: &str, bytes: u64) -> String {

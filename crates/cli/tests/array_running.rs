@@ -1,15 +1,7 @@
 //! `raidlab array assemble` and the commands to what it runs: administration, reading without a change, an overlay, a
 //! served file, NBD.
 
-#[path = "../../../tests/support/nbd.rs"]
-mod nbd_client;
-#[path = "../../../tests/support/nbd_writer.rs"]
-mod nbd_writer;
-#[path = "../../../tests/support/root.rs"]
-mod root;
-#[path = "array_running/served.rs"]
 mod served;
-mod support;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,7 +9,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{Ran, Scratch, command, raidlab};
+use crate::root;
+use crate::support::{Ran, Scratch, command, raidlab};
 
 const MIB: u64 = 1 << 20;
 /// Nothing depends on it while all is well.

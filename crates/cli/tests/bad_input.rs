@@ -1,7 +1,5 @@
 //! Input that cannot be: exit status 2 and a message with file, line, key and what would be right.
 
-mod support;
-
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use support::{Ran, SMALL, Scratch, names, raidlab, small_on_files};
+use crate::support::{Ran, SMALL, Scratch, names, raidlab, small_on_files};
 
 const STUDY: &str = r#"title = "A study"
 rounds = 1

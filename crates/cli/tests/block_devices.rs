@@ -1,18 +1,14 @@
 //! `raidlab compare --on DEVICE,..`: nothing is written that was not meant. On loop devices, which need root.
 
-#[path = "../../../tests/support/root.rs"]
-mod root;
-mod support;
-
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::root::{skip, tool};
+use crate::support::{self, Ran, Running, Scratch};
 use raidlab_results::{Clock, Results};
-use root::{skip, tool};
-use support::{Ran, Running, Scratch};
 
 const BYTES: u64 = 16 << 20;
 /// `O_EXCL` of open(2) on Linux.

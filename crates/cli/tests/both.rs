@@ -1,13 +1,11 @@
 //! `raidlab compare --on virtual,DIR`: one study by both clocks, and what the model is off.
 
-mod support;
-
 use std::fs;
 use std::path::PathBuf;
 
+use crate::support::{Ran, Running, SMALL, Scratch, command, names};
 use raidlab_results::{Clock, Results};
 use raidlab_store::{State, Store};
-use support::{Ran, Running, SMALL, Scratch, command, names};
 
 /// A directory for member files, a study and a store.
 struct Place {

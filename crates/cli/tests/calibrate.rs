@@ -1,11 +1,9 @@
 //! `raidlab calibrate`: parameters of the model are found from figures that the model itself gave.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::{Ran, Running, Scratch, names, raidlab};
+use crate::support::{Ran, Running, Scratch, names, raidlab};
 
 /// A drive whose rate the study gives; what is given stands behind it.
 const STUDY: &str = r#"# What a drive reads and writes.

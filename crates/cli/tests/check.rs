@@ -1,12 +1,10 @@
 //! `raidlab check`: what it prints, what it refuses, and that threads make no difference.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::{Running, Scratch, raidlab};
 use serde_json::{Value, json};
-use support::{Running, Scratch, raidlab};
 
 /// The arguments of a run that is over in moments.
 const SMALL: [&str; 9] = [

@@ -1,10 +1,8 @@
 //! `raidlab diff` on what `compare --json` writes.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 
-use support::{Scratch, raidlab};
+use crate::support::{self, Scratch, raidlab};
 
 const STUDY: &str = "title = \"small\"\nrounds = 6\n\
     [[drives]]\nname = \"disk\"\nmodel = \"nas-8tb-7200\"\ncount = 2\n\

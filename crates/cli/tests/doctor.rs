@@ -1,10 +1,8 @@
 //! `raidlab doctor`, completions, man pages and the version: what a newcomer and a package ask for.
 
-mod support;
-
 use std::fs;
 
-use support::{Scratch, raidlab};
+use crate::support::{Scratch, raidlab};
 
 const CHECKS: [&str; 12] = [
     "virtual-time",

@@ -1,12 +1,10 @@
 //! `raidlab drive`: what is listed, shown and judged, and what is refused.
 
-mod support;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::support::{Ran, Scratch, command, raidlab};
 use serde_json::{Value, json};
-use support::{Ran, Scratch, command, raidlab};
 
 fn drive(arguments: &[&str]) -> String {
     raidlab([&["drive"], arguments].concat()).good().stdout

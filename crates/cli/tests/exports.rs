@@ -1,11 +1,9 @@
 //! What `compare`, `run` and `replay` write for other programs.
 
-mod support;
-
 use std::fs;
 
+use crate::support::{Scratch, raidlab};
 use serde_json::Value;
-use support::{Scratch, raidlab};
 
 #[test]
 fn compare_writes_all_forms_at_once() {

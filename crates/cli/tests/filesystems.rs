@@ -1,20 +1,14 @@
 //! Studies on a filesystem: made on real arrays for each cell, which needs root, or modelled.
 
-#[path = "../../../tests/support/extent.rs"]
-mod extent;
-#[path = "../../../tests/support/root.rs"]
-mod root;
-mod support;
-
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use extent::Extent;
+use crate::extent::Extent;
+use crate::root::{can_mount, skip, traces};
+use crate::support::{self, Ran, Running, Scratch, names};
 use raidlab_results::{Cell, Clock, Results};
-use root::{can_mount, skip, traces};
-use support::{Ran, Running, Scratch, names};
 
 const EXT4: [&str; 2] = ["mkfs.ext4", "e2fsck"];
 /// Waits until all is on the members, where the everyday workloads end in memory.
@@ -215,7 +209,9 @@ fn who_is_not_root_is_told_before_anything_is_changed() {
     fs::write(on.join("letter.txt"), "mine").expect("a file");
     fs::set_permissions(&on, fs::Permissions::from_mode(0o777)).expect("ours");
     let program = scratch.path().join("raidlab");
-    fs::copy(env!("CARGO_BIN_EXE_raidlab"), &program).expect("a copy");
+    // By another program: a file that any process still has open for writing cannot be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_raidlab")).arg(&program).status();
+    assert!(copied.expect("cp").success());
     let study = scratch.file("study.toml", endless("raid1"));
     let mut command = Command::new(program);
     command

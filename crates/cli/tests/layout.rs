@@ -1,8 +1,6 @@
 //! `raidlab layout`: the drawing of each level, as text and as a picture, and what is refused.
 
-mod support;
-
-use support::{Scratch, raidlab};
+use crate::support::{self, Scratch, raidlab};
 
 fn layout(arguments: &[&str]) -> String {
     raidlab([&["layout"], arguments].concat()).good().stdout

@@ -1,14 +1,11 @@
 //! `raidlab compare --on DIR`: real bytes in files of its own, and nothing else touched.
 
-#[path = "../../../tests/support/root.rs"]
-mod root;
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::root;
+use crate::support::{self, LONG, Ran, Running, SMALL, Scratch, names, raidlab, small_on_files};
 use raidlab_results::{Clock, Results};
-use support::{LONG, Ran, Running, SMALL, Scratch, names, raidlab, small_on_files};
 
 /// Runs a study in the directory `on` of a scratch directory.
 fn compare(scratch: &Scratch, text: &str, arguments: &[&str]) -> Ran {

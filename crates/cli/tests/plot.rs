@@ -1,11 +1,9 @@
 //! `raidlab plot`: a figure of results as a file, and what is refused before any file is written.
 
-mod support;
-
 use std::fs;
 use std::path::PathBuf;
 
-use support::{Ran, Scratch, raidlab};
+use crate::support::{Ran, Scratch, raidlab};
 
 const STUDY: &str = "title = \"small\"\nrounds = 6\nprocesses = [1, 2]\n\
     [[drives]]\nname = \"disk\"\nmodel = \"nas-8tb-7200\"\ncount = 2\n\

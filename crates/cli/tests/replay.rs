@@ -1,9 +1,7 @@
 //! `raidlab replay`: published studies by name, as one document, without mechanisms, and what is refused.
 
-mod support;
-
+use crate::support::{Ran, Scratch, command};
 use raidlab_results::{Replays, Results};
-use support::{Ran, Scratch, command};
 
 /// A cell that runs in no time: a drive read for three seconds of virtual time.
 const QUICK: [&str; 5] = ["sata-2018", "--workload", "hdparm_t", "--layout", "raid5(4)"];

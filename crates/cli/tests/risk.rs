@@ -1,8 +1,6 @@
 //! `raidlab risk`: what it prints, that it is the same each time, and what it refuses.
 
-mod support;
-
-use support::{Scratch, raidlab};
+use crate::support::{self, Scratch, raidlab};
 
 const SCOPE: &str = "drives and rebuilds only, not fire, theft, deletion, ransomware, software";
 

@@ -1,17 +1,13 @@
 //! `raidlab run` with what cannot be, and interrupted: the exit status, the words, and nothing left.
 
-#[path = "../../../tests/support/root.rs"]
-mod root;
-mod support;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use root::{can_mount, skip, traces};
-use support::{Ran, Running, Scratch, command, names, raidlab};
+use crate::root::{can_mount, skip, traces};
+use crate::support::{Ran, Running, Scratch, command, names, raidlab};
 
 fn run(words: &str) -> Ran {
     raidlab(["run"].into_iter().chain(words.split(' ')))
@@ -119,7 +115,7 @@ impl Tmpfs {
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
     }
 }
 

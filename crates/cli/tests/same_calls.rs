@@ -16,9 +16,6 @@
 //!
 //! `sync` is seen in both and carried out in neither: it would wait for the whole machine.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::duplicate_mod, reason = "the helpers of four tests need the same of others")]
-
 #[path = "../../workload/tests/bonnie_support/mod.rs"]
 mod bonnie;
 #[allow(unused_imports, reason = "no test uses every helper")]
@@ -28,15 +25,14 @@ mod copies;
 mod fio;
 #[path = "../../workload/tests/hdparm_support/mod.rs"]
 mod hdparm;
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{self, Scratch};
 use copies::{Lines, Place, by_file, entries, is_root, needs};
 use raidlab_workload::{Parameters, Setting, make};
-use support::Scratch;
 
 /// What a run of raidlab asked for, thread by thread.
 struct Traces {
@@ -109,7 +105,7 @@ impl Traces {
 
 /// What raidlab asks for, as the lines of dd, cp and tar.
 fn ours(kind: &str, parameters: &str) -> Lines {
-    let (place, traces) = (Place::new("same-calls"), Scratch::new(&unique(kind)));
+    let (place, traces) = (Place::new("same-calls"), Scratch::new(kind));
     let workload: Vec<&str> = std::iter::once(kind).chain(parameters.split(' ')).collect();
     let directories = (&*place.target(), &*place.source());
     let run = raidlab(directories, traces.path(), &["-y"], &workload);
@@ -119,14 +115,7 @@ fn ours(kind: &str, parameters: &str) -> Lines {
 /// A directory in memory where there is such a place: thousands of files are synced one by one.
 fn in_memory(name: &str) -> Scratch {
     let (memory, temporary) = (PathBuf::from("/dev/shm"), std::env::temp_dir());
-    Scratch::within(if memory.is_dir() { &memory } else { &temporary }, &unique(name))
-}
-
-/// A name that no other test has.
-fn unique(name: &str) -> String {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("{name}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+    Scratch::within(if memory.is_dir() { &memory } else { &temporary }, name)
 }
 
 /// A place with what the run of this workload finds, and what the original asks for there.

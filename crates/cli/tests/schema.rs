@@ -1,16 +1,14 @@
 //! The JSON Schemas: files of the repository are by them, and they know the keys that the parsers know.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::support::{Scratch, raidlab};
 use raidlab_core::Level;
 use raidlab_core::layout::Parameter;
 use serde_json::Value;
-use support::{Scratch, raidlab};
 
 const KINDS: [&str; 3] = ["study", "drive", "results"];
 

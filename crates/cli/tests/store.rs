@@ -1,16 +1,14 @@
 //! Runs that are recorded: listed, shown again, removed; stopped in every way, and gone on with.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
+use crate::support::{Ran, Running, SMALL, Scratch, command, names, small_on_files};
 use raidlab_results::Results;
 use raidlab_store::{State, Store};
 use raidlab_study::{cells, order, parse};
-use support::{Ran, Running, SMALL, Scratch, command, names, small_on_files};
 
 /// A store with a directory for member files, and a study beside it.
 struct Place {
@@ -282,7 +280,7 @@ fn a_run_on_files_killed_twice_goes_on_to_its_end() {
 }
 
 #[test]
-#[ignore = "long; cargo test -p raidlab-cli --test store -- --ignored"]
+#[ignore = "long; cargo test -p raidlab-cli --test all -- --ignored store::"]
 fn a_run_on_files_killed_ten_times_goes_on_to_its_end_long() {
     killed_on_files("files-long", 10, 132);
 }

@@ -1,14 +1,12 @@
 //! `raidlab study`: what is compiled in, and files of one's own.
 
-mod support;
-#[path = "study/sweep.rs"]
 mod sweep;
 
 use std::fs;
 use std::path::Path;
 
+use crate::support::{SMALL, Scratch, raidlab, small_on_files};
 use raidlab_results::Results;
-use support::{SMALL, Scratch, raidlab, small_on_files};
 
 /// The studies for common questions, each with two sentences on when to use it.
 const READY: [&str; 10] = [

@@ -1,25 +1,17 @@
 //! Every kind of workload on every target it can run on, small; and the reason where it cannot.
 
-#[path = "../../../tests/support/extent.rs"]
-mod extent;
-#[path = "../../../tests/support/guest.rs"]
-mod guest;
-#[path = "../../../tests/support/root.rs"]
-mod root;
-mod support;
-#[path = "targets/table.rs"]
 mod table;
 
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use extent::Extent;
-use guest::{TempDir, guest_or_skip};
+use crate::extent::Extent;
+use crate::guest::{TempDir, guest_or_skip};
+use crate::root::{can_mount, traces};
+use crate::support::{Ran, Scratch, command, names, raidlab};
 use raidlab_workload::{Parameters, make};
-use root::{can_mount, traces};
 use serde_json::Value;
-use support::{Ran, Scratch, command, names, raidlab};
 use table::{Below, Row, TABLE, TARGETS, VARIANTS};
 
 /// Mounted runs take about a second each.

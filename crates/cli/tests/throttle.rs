@@ -1,9 +1,7 @@
 //! `raidlab throttle`: curves by policy, the setting to use, and what is refused.
 
-mod support;
-
+use crate::support::{Scratch, raidlab};
 use serde_json::Value;
-use support::{Scratch, raidlab};
 
 const STUDY: &str = r#"
 title = "Rebuild beside reads"

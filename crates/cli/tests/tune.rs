@@ -1,8 +1,6 @@
 //! `raidlab tune readahead`: what it finds on modelled drives, prints and refuses.
 
-mod support;
-
-use support::{Scratch, raidlab};
+use crate::support::{self, Scratch, raidlab};
 
 fn tune(arguments: &[&str]) -> String {
     raidlab([&["tune", "readahead", "--size", "32MiB", "--seeds", "2"], arguments].concat())

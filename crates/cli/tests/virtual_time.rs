@@ -1,14 +1,12 @@
 //! `raidlab compare` on modelled drives: the same bytes every time, and what is printed where.
 
-mod support;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::support::{Ran, Running, SMALL, Scratch, command, names, raidlab};
 use raidlab_results::{Clock, Results};
-use support::{Ran, Running, SMALL, Scratch, command, names, raidlab};
 
 /// The small study with these arguments.
 fn compare(scratch: &Scratch, arguments: &[&str]) -> Command {

@@ -5,9 +5,9 @@ use std::process::Command;
 use raidlab_core::Sectors;
 use raidlab_metadata::md::{ALL, Aside, BadBlockLog, Features, Reshape, Role, Superblock, Version};
 
+use super::text;
 use crate::guest::guest_or_skip;
 use crate::support::{Scratch, command};
-use crate::text;
 
 /// Numbers that are the same in each run (SplitMix64).
 struct Numbers(u64);

@@ -5,9 +5,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::text;
 use crate::guest::{TempDir, guest_or_skip};
 use crate::support::{Ran, command};
-use crate::text;
 
 const MIB: u64 = 1 << 20;
 /// Bytes of each member but those of `unequal`.

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 
+use super::{text, zeroes};
 use crate::guest::{TempDir, guest_or_skip};
 use crate::support::{Ran, command, raidlab};
-use crate::{text, zeroes};
 
 const MIB: u64 = 1 << 20;
 const MEMBER: u64 = 6 * MIB;
@@ -175,7 +175,7 @@ place() { # device, name, arguments
 
 #[test]
 fn nothing_is_made_over_what_is_there() {
-    let scratch = crate::Scratch::new("array-made");
+    let scratch = crate::support::Scratch::new("array-made");
     let files = ["a", "b", "c"].map(|name| zeroes(&scratch, name, 8 * MIB));
     let contents = || files.clone().map(|path| fs::read(path).unwrap());
     let blank = contents();

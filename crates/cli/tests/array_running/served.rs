@@ -9,10 +9,10 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::nbd_client::{Client, READ};
-use super::nbd_writer::{BLOCK, BLOCKS, Model};
-use super::support::{command, raidlab};
 use super::{Harness, MIB, Run, WHOLE};
+use crate::nbd_client::{Client, READ};
+use crate::nbd_writer::{BLOCK, BLOCKS, Model};
+use crate::support::{Ran, command, raidlab};
 
 fn address(harness: &Harness) -> String {
     format!("unix:{}", harness.path("nbd"))
@@ -138,7 +138,7 @@ fn devices_of_several_arrays_are_served_as_several_exports() {
     let ask = |verb: &str, name: &str, flags: &[&str]| {
         let mut ask = command();
         ask.env("XDG_RUNTIME_DIR", harness.scratch.path()).args(["array", verb, name]).args(flags);
-        let ran: super::support::Ran = ask.output().unwrap().into();
+        let ran: Ran = ask.output().unwrap().into();
         ran.good().stdout
     };
     assert!(ask("status", "one", &[]).contains("raid1(2)"));
@@ -168,7 +168,7 @@ fn addresses_that_cannot_be_are_told_first() {
         ("systemd".into(), 2, "LISTEN_PID"),
     ] {
         let mut run = harness.assembling(&devices, &["--write", "--nbd", &address]);
-        let ran: super::support::Ran = run.stderr(Stdio::piped()).output().unwrap().into();
+        let ran: Ran = run.stderr(Stdio::piped()).output().unwrap().into();
         assert_eq!(ran.code, Some(code), "{address}: {ran:?}");
         assert!(ran.stderr.contains(words), "{address}: {ran:?}");
     }
@@ -210,7 +210,7 @@ fn systemd_hands_sockets_over_and_is_told() {
         return;
     }
     // What is not open, or belongs to the process, is not taken for it.
-    let ran: super::support::Ran = begin("closed").output().unwrap().into();
+    let ran: Ran = begin("closed").output().unwrap().into();
     assert!(ran.code == Some(2) && ran.stderr.contains("descriptor 3 is no socket"), "{ran:?}");
     let mut run = begin(&harness.path("nbd"));
     let mut run = Run(run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
@@ -511,7 +511,7 @@ fn tls_that_cannot_be_is_told_first() {
     ] {
         let mut run = harness.assembling(&["0", "1"], &["--nbd", &address(&harness)]);
         let ran = run.args(flags).stderr(Stdio::piped()).output().unwrap();
-        let ran: super::support::Ran = ran.into();
+        let ran: Ran = ran.into();
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.stderr.contains(words), "{ran:?}");
     }

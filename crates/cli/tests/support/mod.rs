@@ -1,6 +1,6 @@
 //! What the tests of the binary share: scratch directories, studies, running and stopping it.
 
-// Every test file is a program of its own and uses a part of this.
+// Each of the programs uses a part of this.
 #![allow(dead_code)]
 
 use std::ffi::OsStr;
@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a condition is waited for before a test fails. Nothing depends on it while all is well.
@@ -21,13 +22,16 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// `name` must differ between the tests of a file.
+    /// With `name` in its name.
     pub(crate) fn new(name: &str) -> Self {
         Self::within(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
     }
 
     pub(crate) fn within(parent: &Path, name: &str) -> Self {
-        let path = parent.join(format!("raidlab-test-{name}-{}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Numbers of one length, so that none is the beginning of another: mounts are looked for by them.
+        let path = parent.join(format!("raidlab-test-{name}-{}-{number:03}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a scratch directory");
         Self(path)

@@ -1,0 +1,13 @@
+//! The tests of this crate that boot guests, and those beside them, as one program: `cargo xtask test` runs it in a
+//! step of its own.
+
+#[path = "../../../tests/support/extent.rs"]
+mod extent;
+#[path = "../../../tests/support/guest.rs"]
+mod guest;
+#[path = "../../../tests/support/root.rs"]
+mod root;
+mod support;
+
+mod array;
+mod targets;

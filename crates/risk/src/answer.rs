@@ -206,6 +206,19 @@ impl Question {
         Ok(Answer { risks, ratios })
     }
 
+    /// The chances of a layout by the end of the main mission, and their ranges, without what would change them.
+    /// Chances below [`LEAST`](crate::words::LEAST) are not known well: words tell none apart there.
+    ///
+    /// # Errors
+    /// When an input cannot be.
+    pub fn mission(&self, layout: usize, error: f64) -> Result<Mission, NoAnswer> {
+        self.model_of(layout).check().map_err(NoAnswer::Input)?;
+        let mut array = Array::new(&self.layouts[layout], self.drive).map_err(NoAnswer::Layout)?;
+        let effort = Effort { error, least: crate::words::LEAST, ..Effort::new(self.seed) };
+        let until = self.missions[self.main];
+        self.mission_of(layout, &mut array, (until, effort), &mut || Ok(())).map(|told| told.0)
+    }
+
     /// Each mission of a layout, and what each draw of the main one gave.
     fn missions_of(
         &self,
@@ -213,31 +226,39 @@ impl Question {
         array: &mut Array,
         told: &mut dyn FnMut() -> Result<(), NoAnswer>,
     ) -> Result<(Vec<Mission>, Drawn), NoAnswer> {
-        let (model, mut missions, mut main) = (self.model_of(layout), Vec::new(), Vec::new());
+        let (mut missions, mut main) = (Vec::new(), Vec::new());
         for (index, until) in self.missions.iter().enumerate() {
-            let outcome = simulate(
-                array,
-                &model,
-                *until,
-                Effort { error: CENTRAL, ..Effort::new(self.seed) },
-            );
-            told()?;
-            let mut drawn = Vec::new();
-            for draw in 0..DRAWS {
-                let model = self.drawn(layout, draw);
-                let effort = Effort { paths: PATHS, error: 0.1, ..Effort::new(self.seed) };
-                let outcome = simulate(array, &model, *until, effort);
-                drawn.push((outcome.array.value, outcome.sector.value));
-                told()?;
-            }
-            let array = within(outcome.array.value, drawn.iter().map(|one| one.0));
-            let sector = within(outcome.sector.value, drawn.iter().map(|one| one.1));
-            missions.push(Mission { outcome, array, sector });
+            let effort = Effort { error: CENTRAL, ..Effort::new(self.seed) };
+            let (mission, drawn) = self.mission_of(layout, array, (*until, effort), told)?;
+            missions.push(mission);
             if index == self.main {
                 main = drawn;
             }
         }
         Ok((missions, main))
+    }
+
+    /// A mission of a layout with so much effort for its central figures, and what each draw gave.
+    fn mission_of(
+        &self,
+        layout: usize,
+        array: &mut Array,
+        (until, effort): (f64, Effort),
+        told: &mut dyn FnMut() -> Result<(), NoAnswer>,
+    ) -> Result<(Mission, Drawn), NoAnswer> {
+        let outcome = simulate(array, &self.model_of(layout), until, effort);
+        told()?;
+        let mut drawn = Vec::new();
+        for draw in 0..DRAWS {
+            let model = self.drawn(layout, draw);
+            let effort = Effort { paths: PATHS, error: 0.1, ..effort };
+            let outcome = simulate(array, &model, until, effort);
+            drawn.push((outcome.array.value, outcome.sector.value));
+            told()?;
+        }
+        let array = within(outcome.array.value, drawn.iter().map(|one| one.0));
+        let sector = within(outcome.sector.value, drawn.iter().map(|one| one.1));
+        Ok((Mission { outcome, array, sector }, drawn))
     }
 
     /// Models with something changed that belongs to the structure of the question.
@@ -339,6 +360,37 @@ fn within(central: f64, drawn: impl Iterator<Item = f64>) -> Within {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The chances without what would change them are those of the whole answer; below what words tell apart little is
+    /// spent.
+    #[test]
+    fn a_mission_alone_is_that_of_the_answer() {
+        let question = Question {
+            layouts: ["raid5(4)", "raid6(8)"].map(|name| name.parse().expect("one")).to_vec(),
+            drive: Sectors(1 << 30),
+            model: Model::plain(0.004, 10.0),
+            write_holes: Vec::new(),
+            rebuilds: Vec::new(),
+            spares: Vec::new(),
+            failures: Range { low: 0.002, central: 0.004, high: 0.008 },
+            defects: Range { low: 0.0, central: 0.0, high: 0.0 },
+            common_cause: Range { low: 0.0, central: 0.0, high: 0.0 },
+            missions: vec![crate::years(5.0)],
+            main: 0,
+            seed: 3,
+        };
+        let answer = question.answer(&mut |_, _| ControlFlow::Continue(())).expect("an answer");
+        let [alone, rare] = [0, 1].map(|one| question.mission(one, 0.02).expect("a mission"));
+        let all = &answer.risks[0].missions[0].array;
+        assert!((alone.array.central / all.central - 1.0).abs() < 0.08, "{alone:?} {all:?}");
+        assert!(rare.array.high < crate::words::LEAST, "{rare:?}");
+        assert!(
+            rare.outcome.paths * 4 < answer.risks[1].missions[0].outcome.paths,
+            "{} and {}",
+            rare.outcome.paths,
+            answer.risks[1].missions[0].outcome.paths
+        );
+    }
 
     #[test]
     fn draws_are_normal() {

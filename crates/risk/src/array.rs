@@ -14,8 +14,21 @@ pub struct Array {
     together: u16,
     usable: u64,
     numbers: BTreeMap<Vec<u16>, usize>,
-    exposed: Vec<Box<[f64]>>,
+    states: Vec<Known>,
 }
+
+/// A state that was asked for.
+#[derive(Clone, Debug)]
+struct Known {
+    /// The drives that are gone, in ascending order.
+    gone: Vec<u16>,
+    /// What of each drive nothing else holds.
+    exposed: Box<[f64]>,
+    /// By drive, the state after it is lost, or back; [`UNKNOWN`] until it is asked for.
+    changed: Box<[usize]>,
+}
+
+const UNKNOWN: usize = usize::MAX;
 
 #[derive(Clone, Debug)]
 enum Rule {
@@ -51,7 +64,7 @@ impl Array {
             together: drives,
             usable,
             numbers: BTreeMap::new(),
-            exposed: Vec::new(),
+            states: Vec::new(),
         }
     }
 
@@ -89,20 +102,63 @@ impl Array {
             }
         };
         let exposed: Box<[f64]> = (0..self.drives).map(share).collect();
-        self.exposed.push(exposed);
-        self.numbers.insert(gone.to_vec(), self.exposed.len() - 1);
-        self.exposed.len() - 1
+        let changed = vec![UNKNOWN; usize::from(self.drives)].into();
+        self.states.push(Known { gone: gone.to_vec(), exposed, changed });
+        self.numbers.insert(gone.to_vec(), self.states.len() - 1);
+        self.states.len() - 1
+    }
+
+    /// The state after a drive of a state was lost, or is back.
+    pub(crate) fn changed(&mut self, state: usize, drive: u16) -> usize {
+        let known = self.states[state].changed[usize::from(drive)];
+        if known != UNKNOWN {
+            return known;
+        }
+        let mut gone = self.states[state].gone.clone();
+        match gone.binary_search(&drive) {
+            Ok(at) => drop(gone.remove(at)),
+            Err(at) => gone.insert(at, drive),
+        }
+        let number = self.state(&gone);
+        self.states[state].changed[usize::from(drive)] = number;
+        number
     }
 
     /// What of each drive nothing else holds in a state, from 0 to 1. Losing a drive of which something is exposed
     /// loses the array.
     pub(crate) fn exposed(&self, state: usize) -> &[f64] {
-        &self.exposed[state]
+        &self.states[state].exposed
+    }
+
+    /// The state in which no drive is gone.
+    pub(crate) fn whole(&mut self) -> usize {
+        self.state(&[])
     }
 
     /// Whether it has lost data as soon as a first drive is gone.
     pub fn is_redundant(&mut self) -> bool {
-        let whole = self.state(&[]);
+        let whole = self.whole();
         self.exposed(whole).iter().all(|share| *share == 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_the_same_whichever_way_it_is_reached() {
+        let mut array = Array::tolerating(6, 2);
+        let whole = array.whole();
+        let lost = [array.changed(whole, 4), array.changed(whole, 1)];
+        let both = array.state(&[1, 4]);
+        // Asked twice: what is remembered is right, too.
+        for _ in 0..2 {
+            assert_eq!(array.changed(lost[0], 1), both);
+            assert_eq!(array.changed(lost[1], 4), both);
+            assert_eq!(array.changed(both, 4), lost[1]);
+            assert_eq!(array.changed(lost[1], 1), whole);
+        }
+        assert_eq!(array.exposed(both), [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]);
     }
 }

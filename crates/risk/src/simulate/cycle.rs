@@ -117,10 +117,6 @@ impl<'w> Walk<'w> {
         is_yes
     }
 
-    fn state_number(&mut self) -> usize {
-        self.array.state(&self.state.gone)
-    }
-
     /// After a loss: what defects make of it, and whether it takes others with it.
     fn entered(&mut self) {
         self.look_for_defects();
@@ -130,7 +126,7 @@ impl<'w> Walk<'w> {
     }
 
     fn look_for_defects(&mut self) {
-        let number = self.state_number();
+        let number = self.state.number;
         let latent = &self.model.latent;
         let (mut intact, mut mean) = (1.0, 0.0);
         for drive in 0..self.state.slots.len() {
@@ -157,7 +153,7 @@ impl<'w> Walk<'w> {
 
     /// With this chance a random drive that is there is lost now as well.
     fn lose_another(&mut self, chance: f64, is_pulled: bool) {
-        let number = self.state_number();
+        let number = self.state.number;
         let exposed = |array: &Array, drive: usize| array.exposed(number)[drive] > 0.0;
         let there = self.state.there(|_| true).count();
         let critical = self.state.there(|drive| exposed(self.array, drive)).count();
@@ -188,7 +184,7 @@ impl<'w> Walk<'w> {
             return;
         }
         let units = Units { replace: self.unit(), rebuild: self.unit() };
-        self.state.lose(self.model, drive as u16, units, is_pulled);
+        self.state.lose((self.model, self.array), drive as u16, units, is_pulled);
         self.entered();
     }
 
@@ -219,7 +215,7 @@ impl<'w> Walk<'w> {
         if self.state.down.is_empty() {
             return self.end();
         }
-        let number = self.state_number();
+        let number = self.state.number;
         let (end, event) = self.state.next(self.until);
         let (mut all, mut critical, mut exposed) = (0.0, 0.0, 0.0);
         for drive in 0..self.state.slots.len() {
@@ -265,7 +261,7 @@ impl<'w> Walk<'w> {
         match event {
             Event::End => self.end(),
             Event::Back(index) => {
-                self.state.bring_back(index);
+                self.state.bring_back(self.array, index);
             }
             Event::Swap(index) => {
                 self.state.swaps.swap_remove(index);

@@ -57,13 +57,15 @@ pub struct Effort {
     pub method: Method,
     /// Which losses count.
     pub losses: Losses,
+    /// A chance that is surely (by four standard errors) below this need not be known better.
+    pub least: f64,
 }
 
 impl Effort {
     /// To a relative standard error of 0.5 %, with at most a million paths.
     pub const fn new(seed: u64) -> Self {
         let (method, losses) = (Method::Both, Losses::First);
-        Self { seed, error: 0.005, paths: 1_000_000, method, losses }
+        Self { seed, error: 0.005, paths: 1_000_000, method, losses, least: 0.0 }
     }
 }
 
@@ -179,7 +181,7 @@ fn run(paths: &mut Paths<'_>, mut nodes: Vec<Node>, effort: Effort) -> Vec<Node>
         add(paths, node, index, first, effort.seed);
         done += first;
     }
-    while done < effort.paths && errors(&nodes).any(|error| error > effort.error) {
+    while done < effort.paths && !is_enough(&nodes, effort) {
         let total = |of: fn(&Node) -> f64| nodes.iter().map(of).sum::<f64>();
         let sums = (total(|node| node.mean(node.sum.array)), total(|node| node.mean(node.sum.any)));
         // What a path more takes off the relative variances.
@@ -205,33 +207,40 @@ fn add(paths: &mut Paths<'_>, node: &mut Node, index: usize, count: u64, seed: u
     }
 }
 
-/// The relative standard errors of both chances.
-fn errors(nodes: &[Node]) -> impl Iterator<Item = f64> {
+/// Whether both chances are known as well as they need to be.
+fn is_enough(nodes: &[Node], effort: Effort) -> bool {
+    let near = |one: Chance| {
+        one.error <= effort.error || one.value * (1.0 + 4.0 * one.error) < effort.least
+    };
+    chances(nodes).into_iter().all(near)
+}
+
+/// Losing the array, and losing anything, with their relative standard errors.
+fn chances(nodes: &[Node]) -> [Chance; 2] {
     let of = |sum: fn(&Node) -> f64, squares: fn(&Node) -> f64| {
-        let mean: f64 = nodes.iter().map(|node| node.mean(sum(node))).sum();
+        let value: f64 = nodes.iter().map(|node| node.mean(sum(node))).sum();
         let variance: f64 = nodes.iter().map(|node| node.variance(sum(node), squares(node))).sum();
-        if mean > 0.0 { variance.sqrt() / mean } else { 0.0 }
+        Chance { value, error: if value > 0.0 { variance.sqrt() / value } else { 0.0 } }
     };
     let array = of(|node| node.sum.array, |node| node.squares.0);
-    [array, of(|node| node.sum.any, |node| node.squares.1)].into_iter()
+    [array, of(|node| node.sum.any, |node| node.squares.1)]
 }
 
 fn outcome(model: &Model, nodes: &[Node], until: f64, usable: u64) -> Outcome {
     let total = |of: fn(&Sums) -> f64| nodes.iter().map(|node| node.mean(of(&node.sum))).sum();
-    let (array, any): (f64, f64) = (total(|told| told.array), total(|told| told.any));
+    let [array, any] = chances(nodes);
     let (defects, degraded): (f64, f64) = (total(|told| told.defects), total(|told| told.degraded));
-    let errors: Vec<f64> = errors(nodes).collect();
     let hole = model.write_hole;
     let torn = hole.whole * (until - degraded).max(0.0) + hole.degraded * degraded;
-    let sector = any + (1.0 - any) * -libm::expm1(-torn);
+    let sector = any.value + (1.0 - any.value) * -libm::expm1(-torn);
     let bytes = defects * model.latent.bytes + torn * hole.bytes;
     let all = |of: fn(&Sums) -> f64| nodes.iter().map(|node| of(&node.sum)).sum::<f64>();
-    let part = if sector > 0.0 { any / sector } else { 0.0 };
+    let part = if sector > 0.0 { any.value / sector } else { 0.0 };
     Outcome {
         until,
-        array: Chance { value: array, error: errors[0] },
-        sector: Chance { value: sector, error: errors[1] * part },
-        lost_share: array + if usable > 0 { bytes / usable as f64 } else { 0.0 },
+        array,
+        sector: Chance { value: sector, error: any.error * part },
+        lost_share: array.value + if usable > 0 { bytes / usable as f64 } else { 0.0 },
         degraded,
         mass: all(|told| told.mass) / all(|told| told.cycles).max(1.0),
         paths: nodes.iter().map(|node| node.paths).sum(),

@@ -75,7 +75,7 @@ impl Paths<'_> {
         state.now = state.time_of(self.model, 0, expected).min(self.until);
         (0..drives).for_each(|drive| story.draw_life(self.model, &mut state, drive));
         let units = story.units(&state, first);
-        state.lose(self.model, first, units, false);
+        state.lose((self.model, self.array), first, units, false);
         let (mut array, mut any) = (1.0, 1.0);
         loop {
             told.cycles += 1.0;
@@ -151,7 +151,7 @@ impl Paths<'_> {
             match event {
                 Event::End => return true,
                 Event::Back(index) => {
-                    let drive = usize::from(state.bring_back(index));
+                    let drive = usize::from(state.bring_back(self.array, index));
                     story.draw_life(self.model, state, drive);
                 }
                 Event::Swap(index) => {
@@ -168,19 +168,17 @@ impl Paths<'_> {
 
     /// A drive is lost; false where that loses the array and only the first loss counts.
     fn lose(&mut self, story: &mut Story, state: &mut State, drive: usize, pulled: bool) -> bool {
-        let number = self.array.state(&state.gone);
-        if self.array.exposed(number)[drive] > 0.0 && self.losses == Losses::First {
+        if self.array.exposed(state.number)[drive] > 0.0 && self.losses == Losses::First {
             return false;
         }
         let units = story.units(state, drive as u16);
-        state.lose(self.model, drive as u16, units, pulled);
+        state.lose((self.model, self.array), drive as u16, units, pulled);
         self.lose_with_it(story, state)
     }
 
     /// Drives without a defect, as the story goes on; and whether another drive goes with the last one.
     fn lose_with_it(&mut self, story: &mut Story, state: &mut State) -> bool {
-        let number = self.array.state(&state.gone);
-        let exposed = self.array.exposed(number);
+        let exposed = self.array.exposed(state.number);
         for (slot, part) in state.slots.iter_mut().zip(exposed) {
             if *part == 1.0 && !slot.is_down {
                 slot.clean = state.now;
@@ -208,7 +206,7 @@ impl Paths<'_> {
             if failure < end {
                 state.now = failure;
                 let units = story.units(state, drive);
-                state.lose(self.model, drive, units, false);
+                state.lose((self.model, self.array), drive, units, false);
                 return true;
             }
             let Event::Swap(index) = event else { return false };
@@ -217,7 +215,7 @@ impl Paths<'_> {
             if story.chance() < self.model.wrong_pull {
                 let drive = story.random.below(state.slots.len() as u64) as u16;
                 let units = story.units(state, drive);
-                state.lose(self.model, drive, units, true);
+                state.lose((self.model, self.array), drive, units, true);
                 return true;
             }
         }

@@ -56,14 +56,14 @@ pub(super) struct State {
     spares: Vec<f64>,
     /// When a person changes a drive.
     pub(super) swaps: Vec<f64>,
-    /// The drives that are gone, in order.
-    pub(super) gone: Vec<u16>,
+    /// The array's number of the state.
+    pub(super) number: usize,
     /// So many drives in a row are of one array.
     together: u16,
 }
 
 impl State {
-    pub(super) fn new(model: &Model, array: &Array, factor: f64) -> Self {
+    pub(super) fn new(model: &Model, array: &mut Array, factor: f64) -> Self {
         let slot = Slot {
             born: -model.age,
             factor,
@@ -75,6 +75,7 @@ impl State {
         Self {
             slots: vec![slot; usize::from(array.drives())],
             together: array.together(),
+            number: array.whole(),
             spares: vec![0.0; usize::from(model.spares)],
             ..Self::default()
         }
@@ -87,7 +88,7 @@ impl State {
         self.down.clone_from(&other.down);
         self.spares.clone_from(&other.spares);
         self.swaps.clone_from(&other.swaps);
-        self.gone.clone_from(&other.gone);
+        self.number = other.number;
         self.together = other.together;
     }
 
@@ -109,7 +110,13 @@ impl State {
     }
 
     /// A drive fails now, or is pulled.
-    pub(super) fn lose(&mut self, model: &Model, drive: u16, units: Units, is_pulled: bool) {
+    pub(super) fn lose(
+        &mut self,
+        (model, array): (&Model, &mut Array),
+        drive: u16,
+        units: Units,
+        is_pulled: bool,
+    ) {
         self.slots[usize::from(drive)].is_down = true;
         let mut rebuild_from = self.now;
         if !is_pulled {
@@ -133,12 +140,11 @@ impl State {
         }
         let back_at = rebuild_from + model.rebuild.at(units.rebuild);
         self.down.push(Down { drive, rebuild_from, back_at, is_same: is_pulled });
-        let place = self.gone.partition_point(|gone| *gone < drive);
-        self.gone.insert(place, drive);
+        self.number = array.changed(self.number, drive);
     }
 
     /// A drive is back: rebuilt, so that nothing on it is unreadable.
-    pub(super) fn bring_back(&mut self, index: usize) -> u16 {
+    pub(super) fn bring_back(&mut self, array: &mut Array, index: usize) -> u16 {
         let down = self.down.swap_remove(index);
         let slot = &mut self.slots[usize::from(down.drive)];
         slot.is_down = false;
@@ -147,7 +153,7 @@ impl State {
             slot.born = self.now;
             slot.factor = 1.0;
         }
-        self.gone.retain(|gone| *gone != down.drive);
+        self.number = array.changed(self.number, down.drive);
         down.drive
     }
 

@@ -1,6 +1,6 @@
 //! The decision: one recommendation, the next best, by how much, how sure, and what would change it.
 
-use raidlab_risk::{Answer, NoAnswer, Question, Span, WriteHole};
+use raidlab_risk::{Mission, NoAnswer, Question, Span, WriteHole};
 use raidlab_study::State;
 
 use crate::candidate::{Candidate, Candidates, Mode, candidates, modes};
@@ -8,11 +8,16 @@ use crate::fidelity::{Figure, median_error, spread};
 use crate::growth::{Growth, growth};
 use crate::objectives::{Costs, Objective, Weights, dominates, score, weights};
 use crate::relax;
-use crate::search::{Finalist, NoAdvice, Pool, Search, Spent, counted_state, median, violation};
+use crate::search::{
+    Finalist, NoAdvice, Pool, Search, Spent, counted_state, gather, median, violation,
+};
 use crate::wanted::{Prefer, Wanted};
 
 /// A recommendation stands alone where the model's error could hardly turn it round: 19 times of 20.
 pub const SURE: f64 = 0.95;
+
+/// The relative standard error of the chances of the last candidates, which are told with one digit.
+const RISK_ERROR: f64 = 0.02;
 
 /// What the last runs' seeds are drawn for.
 const FRESH: u64 = 2;
@@ -27,7 +32,7 @@ pub struct Advice {
     /// Who came to the last runs, the best first.
     pub finalists: Vec<Finalist>,
     /// Their chances of losing data, in the same order.
-    pub risks: Answer,
+    pub risks: Vec<Mission>,
     /// Which of them no other dominates.
     pub front: Vec<usize>,
     /// The recommendation against the next best of another structure.
@@ -318,7 +323,11 @@ fn changes(wanted: &Wanted, finalists: &[Finalist], given: &Weights) -> Vec<Chan
 }
 
 /// The chances of all finalists, with their ranges.
-fn risks(wanted: &Wanted, pool: &dyn Pool, finalists: &[Finalist]) -> Result<Answer, NoAdvice> {
+fn risks(
+    wanted: &Wanted,
+    pool: &dyn Pool,
+    finalists: &[Finalist],
+) -> Result<Vec<Mission>, NoAdvice> {
     let rebuilds = |one: &Finalist| {
         let hours: Vec<f64> = one.rounds.iter().filter_map(|run| run.rebuild(wanted)).collect();
         if hours.is_empty() { Span::Fixed(0.0) } else { Span::Samples(hours) }
@@ -338,10 +347,12 @@ fn risks(wanted: &Wanted, pool: &dyn Pool, finalists: &[Finalist]) -> Result<Ans
         main: 0,
         seed: wanted.seed,
     };
-    question.answer(&mut |_, _| pool.goes_on()).map_err(|error| match error {
-        NoAnswer::Layout(error) => NoAdvice::Input(error.to_string()),
-        NoAnswer::Input(error) => NoAdvice::Input(error),
-        NoAnswer::Stopped => NoAdvice::Stopped,
+    gather(pool, finalists.len(), "the ranges of what nobody knows", &|one| {
+        question.mission(one, RISK_ERROR).map_err(|error| match error {
+            NoAnswer::Layout(error) => error.to_string(),
+            NoAnswer::Input(error) => error,
+            NoAnswer::Stopped => "broken off".to_owned(),
+        })
     })
 }
 

@@ -13,7 +13,7 @@
 //! Two drives, of which one may fail: there is only one answer, and it runs in no time.
 //!
 //! ```
-//! use raidlab_advise::{Measured, NoAdvice, Pool, Profile, Wanted, advise, commands};
+//! use raidlab_advise::{NoAdvice, Pool, Profile, Wanted, advise, commands};
 //!
 //! /// One run after the other.
 //! struct InTurn;
@@ -23,9 +23,9 @@
 //!         &self,
 //!         count: usize,
 //!         _what: &str,
-//!         one: &(dyn Fn(usize) -> Result<Measured, String> + Sync),
-//!     ) -> Result<Vec<Measured>, NoAdvice> {
-//!         (0..count).map(|job| one(job).map_err(NoAdvice::Failed)).collect()
+//!         one: &(dyn Fn(usize) -> Result<(), String> + Sync),
+//!     ) -> Result<(), NoAdvice> {
+//!         (0..count).try_for_each(|job| one(job).map_err(NoAdvice::Failed))
 //!     }
 //! }
 //!
@@ -49,6 +49,7 @@ mod objectives;
 mod profile;
 mod relax;
 mod remarks;
+mod risks;
 mod search;
 mod wanted;
 

@@ -35,8 +35,10 @@ pub struct Measured {
     pub samples: Vec<(usize, State, Sample)>,
 }
 
-/// Large requests are this many times as much work as small ones: so much fewer of them are run.
-const LARGE: u64 = 3;
+/// Large requests are this many times as much work as small ones: so much fewer of them are run, but never fewer than
+/// [`FEWEST_LARGE`]: streams that end within a row of large chunks say nothing of them.
+const LARGE: u64 = 2;
+const FEWEST_LARGE: u64 = 100;
 
 /// A study of some plans: what all runs of a length have in common.
 ///
@@ -47,7 +49,10 @@ pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, St
         |plan: &Plan| Candidate { layout: plan.layout.clone(), spares: 0, mode: plan.mode };
     let space = plans.iter().filter_map(|plan| candidate(plan).usable(wanted.member())).min();
     let workload = |part: &Part| {
-        let requests = if part.counted == Counted::Megabytes { requests / LARGE } else { requests };
+        let requests = match part.counted {
+            Counted::Megabytes => (requests / LARGE).max(FEWEST_LARGE),
+            Counted::Operations => requests,
+        };
         part.workload(wanted.streams, requests, space.unwrap_or(0))
     };
     let workloads = wanted.profile.parts.iter().map(workload).collect::<Result<_, _>>()?;

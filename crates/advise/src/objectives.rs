@@ -179,9 +179,11 @@ pub fn distance(one: &Costs, other: &Costs) -> f64 {
     one.iter().zip(other).map(|(one, other)| (one - other).abs()).fold(0.0, f64::max)
 }
 
-/// The share of the full length of each look, and how many are left after it.
-pub(crate) const LOOKS: [(u64, usize); 4] = [(27, 3), (9, 3), (3, 3), (1, 1)];
-/// No look leaves fewer than these.
+/// The share of the full length of each look; between looks so many times fewer are left. There is no look at full
+/// length: who comes to the last runs is chosen by the last look, and runs on seeds that nobody chose by.
+pub(crate) const LOOKS: [u64; 3] = [27, 9, 3];
+const FEWER: usize = 2;
+/// No look is at fewer than these, where there are as many.
 pub(crate) const FEWEST: usize = 8;
 
 /// Successive halving: all candidates for a short time, a third of them for three times as long, and so on.
@@ -197,17 +199,19 @@ pub fn halve<E>(
     let mut left: Vec<usize> = (0..count).collect();
     let mut costs = Vec::new();
     // Where there are few, the first looks would leave as many.
-    let needed = |at: usize| LOOKS[at..].iter().map(|(_, part)| part).product::<usize>() * FEWEST;
-    let first = (0..LOOKS.len() - 1).find(|at| count * 3 > needed(*at)).unwrap_or(LOOKS.len() - 1);
-    for (share, part) in &LOOKS[first..] {
-        costs = look(&left, *share)?;
-        if *part == 1 {
-            break;
+    let first = match count {
+        0..=FEWEST => 2,
+        count if count <= 3 * FEWEST => 1,
+        _ => 0,
+    };
+    for share in &LOOKS[first..] {
+        if !costs.is_empty() {
+            let most = left.len().div_ceil(FEWER).max(FEWEST);
+            let mut kept = keep(&costs, weights, most);
+            kept.sort_unstable();
+            left = kept.into_iter().map(|at| left[at]).collect();
         }
-        let most = left.len().div_ceil(*part).max(FEWEST);
-        let mut kept = keep(&costs, weights, most);
-        kept.sort_unstable();
-        left = kept.into_iter().map(|at| left[at]).collect();
+        costs = look(&left, *share)?;
     }
     Ok(left.into_iter().zip(costs).collect())
 }

@@ -1,15 +1,14 @@
 //! The search: all candidates shortly, fewer for longer, the last ones again on fresh seeds.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use raidlab_risk::{Array, Effort, Model, Span, simulate};
 use raidlab_study::State;
 
 use crate::candidate::{Candidate, Structure};
 use crate::meter::{self, Measured, Plan};
 use crate::objectives::{Costs, Figures, NO_TAIL, Weights, halve, keep, score};
+use crate::risks::{self, Risks};
 use crate::wanted::Wanted;
 
 /// Runs of the last candidates, each with a seed that nobody chose by.
@@ -19,28 +18,41 @@ const FINALISTS: usize = 8;
 /// What is a reason to look at another candidate first: a limit that is violated.
 const VIOLATED: f64 = 1e4;
 
-/// Where runs are carried out, on as many threads as there are.
+/// Where jobs are carried out, on as many threads as there are.
 pub trait Pool {
-    /// Carries out so many runs; `what` is told while they go on.
+    /// Carries out so many jobs, each once; `what` is told while they go on.
     ///
     /// # Errors
-    /// Of the first run that failed; [`NoAdvice::Stopped`] when the user broke it off.
+    /// Of the first job that failed; [`NoAdvice::Stopped`] when the user broke it off.
     fn run(
         &self,
         count: usize,
         what: &str,
-        one: &(dyn Fn(usize) -> Result<Measured, String> + Sync),
-    ) -> Result<Vec<Measured>, NoAdvice>;
+        one: &(dyn Fn(usize) -> Result<(), String> + Sync),
+    ) -> Result<(), NoAdvice>;
 
     /// What ends runs early when it is set.
     fn stop(&self) -> Option<&'static AtomicBool> {
         None
     }
+}
 
-    /// Whether to go on.
-    fn goes_on(&self) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
+/// What so many jobs of a pool give, in order.
+pub(crate) fn gather<T: Send + Sync>(
+    pool: &dyn Pool,
+    count: usize,
+    what: &str,
+    one: &(dyn Fn(usize) -> Result<T, String> + Sync),
+) -> Result<Vec<T>, NoAdvice> {
+    let found: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
+    pool.run(count, what, &|job| {
+        let given = one(job)?;
+        // A job that is done twice gives the same.
+        let _ = found[job].set(given);
+        Ok(())
+    })?;
+    let all: Option<Vec<T>> = found.into_iter().map(OnceLock::into_inner).collect();
+    all.ok_or_else(|| NoAdvice::Failed("not all jobs were carried out".to_owned()))
 }
 
 /// Why there is no advice.
@@ -90,7 +102,7 @@ pub struct Search<'a> {
     weights: Weights,
     /// What was spent.
     pub spent: Spent,
-    risks: BTreeMap<(String, u64), f64>,
+    risks: Risks,
 }
 
 impl<'a> Search<'a> {
@@ -103,7 +115,7 @@ impl<'a> Search<'a> {
     ) -> Self {
         let count = candidates.len();
         let spent = Spent { candidates: count, ..Spent::default() };
-        Self { wanted, pool, candidates, weights, spent, risks: BTreeMap::new() }
+        Self { wanted, pool, candidates, weights, spent, risks: Risks::default() }
     }
 
     /// Costs of all candidates, measured at full length: what halving saves.
@@ -134,14 +146,19 @@ impl<'a> Search<'a> {
         let what = format!("{} candidates, 1/{share} of the length", left.len());
         let requests = (self.wanted.requests / share).max(90);
         let measured = self.measure(&plans, requests, &[seed], &what)?;
-        let mut costs = Vec::new();
-        for (at, plan) in left.iter().zip(of) {
-            let candidate = &self.candidates[*at];
-            let runs = &measured[plan..=plan];
-            let risk = self.risk(candidate, runs);
-            costs.push(self.costs(candidate, runs, risk));
-        }
-        Ok(costs)
+        let candidates = self.candidates;
+        let runs: Vec<(&Candidate, &[Measured])> = left
+            .iter()
+            .zip(of)
+            .map(|(at, plan)| (&candidates[*at], &measured[plan..=plan]))
+            .collect();
+        let asked: Vec<(&Candidate, f64)> =
+            runs.iter().map(|(candidate, runs)| (*candidate, self.rebuild(runs))).collect();
+        let risks = self.risks.rough(self.wanted, self.pool, &asked)?;
+        let of = |((candidate, runs), risk): (&(&Candidate, &[Measured]), f64)| {
+            self.costs(candidate, runs, risk)
+        };
+        Ok(runs.iter().zip(risks).map(of).collect())
     }
 
     /// Runs of plans, by plan and then by seed.
@@ -156,7 +173,7 @@ impl<'a> Search<'a> {
         let modelled = meter::modelled(self.wanted, &study, self.pool.stop());
         let modelled = modelled.map_err(NoAdvice::Input)?;
         let count = plans.len() * seeds.len();
-        let measured = self.pool.run(count, what, &|job| {
+        let measured = gather(self.pool, count, what, &|job| {
             meter::run(&modelled, job / seeds.len(), seeds[job % seeds.len()])
         })?;
         self.spent.runs += measured.iter().map(|one| one.samples.len()).sum::<usize>();
@@ -164,25 +181,10 @@ impl<'a> Search<'a> {
         Ok(measured)
     }
 
-    /// The chance of losing the array, to some percent: candidates whose rebuilds take about as long share it.
-    pub(crate) fn risk(&mut self, candidate: &Candidate, runs: &[Measured]) -> f64 {
-        let wanted = self.wanted;
-        let rebuilds: Vec<f64> = runs.iter().filter_map(|one| one.rebuild(wanted)).collect();
-        let hours = median(&rebuilds).unwrap_or(0.0);
-        // To 5 %.
-        let length = (libm::log(hours.max(1e-3)) / 0.05) as i64 as u64;
-        let structure = candidate.structure().to_string();
-        let (seed, mission) = (wanted.seed, wanted.mission);
-        *self.risks.entry((structure, length)).or_insert_with(|| {
-            let model = Model {
-                rebuild: Span::Fixed(hours),
-                spares: candidate.spares,
-                ..wanted.model.clone()
-            };
-            let array = Array::new(&candidate.layout, wanted.member());
-            let effort = Effort { error: 0.04, paths: 20_000, ..Effort::new(seed) };
-            array.map_or(1.0, |mut array| simulate(&mut array, &model, mission, effort).array.value)
-        })
+    /// The hours that a rebuild takes by the median of some runs; none without redundancy.
+    fn rebuild(&self, runs: &[Measured]) -> f64 {
+        let hours = runs.iter().filter_map(|one| one.rebuild(self.wanted)).collect::<Vec<f64>>();
+        median(&hours).unwrap_or(0.0)
     }
 
     /// Figures of a candidate as costs: the medians of its runs.
@@ -196,8 +198,12 @@ impl<'a> Search<'a> {
         costs
     }
 
-    /// The last runs: the best structures, each as it did best and as mdadm makes it.
-    pub(crate) fn finals(
+    /// The last runs, on seeds that nobody chose by: of the best structures of those that are left each as it did best
+    /// and as mdadm makes it.
+    ///
+    /// # Errors
+    /// Of the first run that failed.
+    pub fn finals(
         &mut self,
         left: &[(usize, Costs)],
         seed: u64,
@@ -219,10 +225,14 @@ impl<'a> Search<'a> {
             (0..ROUNDS).map(|round| raidlab_random::mix(&[seed, round])).collect();
         let requests = self.wanted.requests;
         let measured = self.measure(&plans, requests, &seeds, what)?;
+        let of_plan = |plan: usize| &measured[plan * seeds.len()..(plan + 1) * seeds.len()];
+        let asked = chosen.iter().zip(&of);
+        let asked: Vec<(&Candidate, f64)> =
+            asked.map(|(one, plan)| (one, self.rebuild(of_plan(*plan)))).collect();
+        let risks = risks::shown(self.wanted, self.pool, &asked)?;
         let mut finalists = Vec::new();
-        for (candidate, plan) in chosen.into_iter().zip(of) {
-            let runs = measured[plan * seeds.len()..(plan + 1) * seeds.len()].to_vec();
-            let risk = self.risk(&candidate, &runs);
+        for ((candidate, plan), risk) in chosen.into_iter().zip(of).zip(risks) {
+            let runs = of_plan(plan).to_vec();
             let costs = self.costs(&candidate, &runs, risk);
             let usable = candidate.usable(self.wanted.member()).unwrap_or(0);
             finalists.push(Finalist { candidate, usable, rounds: runs, risk, costs });

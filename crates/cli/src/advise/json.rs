@@ -93,7 +93,7 @@ fn asked(wanted: &Wanted) -> Value {
 
 fn finalist(wanted: &Wanted, advice: &Advice, at: usize) -> Value {
     let one: &Finalist = &advice.finalists[at];
-    let risk = &advice.risks.risks[at].missions[0];
+    let risk = &advice.risks[at];
     let tail = |state: State| one.median(|run: &Measured| run.tail(state));
     let rate = |part: usize, state: State| one.median(|run| run.rate(wanted, part, state));
     let parts = wanted.profile.parts.iter().enumerate().map(|(at, part)| {

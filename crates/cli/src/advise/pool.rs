@@ -1,9 +1,8 @@
 //! The runs of a search on threads, with progress.
 
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use raidlab_advise::{Measured, NoAdvice, Pool};
+use raidlab_advise::{NoAdvice, Pool};
 
 use crate::parallel::{self, Ended};
 use crate::progress::Bar;
@@ -20,10 +19,11 @@ impl Pool for Threads<'_> {
         &self,
         count: usize,
         what: &str,
-        one: &(dyn Fn(usize) -> Result<Measured, String> + Sync),
-    ) -> Result<Vec<Measured>, NoAdvice> {
+        one: &(dyn Fn(usize) -> Result<(), String> + Sync),
+    ) -> Result<(), NoAdvice> {
         let told = |done: usize, _| self.bar.show(done, count, what.to_owned());
-        parallel::all(count, self.count, self.stop, told, one).map_err(|ended| match ended {
+        let ended = parallel::all(count, self.count, self.stop, told, one);
+        ended.map(drop).map_err(|ended| match ended {
             Ended::Interrupted => NoAdvice::Stopped,
             Ended::Failed(error) => NoAdvice::Failed(error),
         })
@@ -31,12 +31,5 @@ impl Pool for Threads<'_> {
 
     fn stop(&self) -> Option<&'static AtomicBool> {
         Some(self.stop)
-    }
-
-    fn goes_on(&self) -> ControlFlow<()> {
-        match self.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
     }
 }

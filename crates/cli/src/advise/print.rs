@@ -63,8 +63,7 @@ pub(super) fn text(wanted: &Wanted, advice: &Advice) -> String {
 
 /// The chances of each layout.
 pub(super) fn risks_in_words(advice: &Advice) -> Vec<String> {
-    let told = advice.finalists.iter().zip(&advice.risks.risks).map(|(one, risk)| {
-        let risk = &risk.missions[0];
+    let told = advice.finalists.iter().zip(&advice.risks).map(|(one, risk)| {
         let of = |range: raidlab_risk::Within| {
             words::chance_within(range.central, (range.low, range.high))
         };
@@ -303,7 +302,7 @@ fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
     out.push('\n');
     out.push_str(&folded(&head, "", 2));
     for (at, one) in advice.finalists.iter().enumerate() {
-        let risk = &advice.risks.risks[at].missions[0];
+        let risk = &advice.risks[at];
         let of = |range: raidlab_risk::Within| {
             words::chance_within(range.central, (range.low, range.high))
         };

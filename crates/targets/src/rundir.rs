@@ -382,12 +382,20 @@ impl Leftover {
     }
 }
 
+/// A process that is just being started may have a copy of the descriptor, which would keep the lock.
+impl Drop for Leftover {
+    fn drop(&mut self) {
+        system::unlock(&self.marker);
+    }
+}
+
 /// Removes one left-over directory; the error says why it stays.
 fn clean_one(within: &Directory, name: &str) -> Result<(), String> {
-    let Leftover { directory, marker, files } = Leftover::open(within, name)?;
+    let left = Leftover::open(within, name)?;
+    let (directory, marker) = (&left.directory, &left.marker);
     let mut stays = Vec::new();
-    for file in &files {
-        if let Err(error) = remove(&directory, file) {
+    for file in &left.files {
+        if let Err(error) = remove(directory, file) {
             stays.push(format!("`{}` cannot be removed: {}", file.name, said(&error)));
         }
     }
@@ -400,7 +408,7 @@ fn clean_one(within: &Directory, name: &str) -> Result<(), String> {
     if let Some(other) = others.first() {
         return Err(format!("`{other}` in it is not raidlab's"));
     }
-    let removed = Identity::of(&marker).and_then(|own| directory.remove_file(MARKER, Some(own)));
+    let removed = Identity::of(marker).and_then(|own| directory.remove_file(MARKER, Some(own)));
     removed.map_err(|error| format!("marker cannot be removed: {}", said(&error)))?;
     within.remove_directory(name).map_err(|error| format!("cannot be removed: {}", said(&error)))
 }
@@ -493,6 +501,27 @@ fn is_member_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A copy of the descriptor stands for a process that is just being started.
+    #[test]
+    fn who_looked_at_a_left_over_directory_gives_its_lock_back() {
+        let parent = std::env::temp_dir().join(format!("raidlab-left-{}", std::process::id()));
+        std::fs::create_dir(&parent).expect("a new directory");
+        let run = RunDirectory::create(&parent, 2, 4096).expect("a run");
+        let name = run.path().file_name().and_then(|name| name.to_str()).expect("named").to_owned();
+        // It ended without cleaning up.
+        system::unlock(&run.marker);
+        std::mem::forget(run);
+        let within = Directory::open(&parent).expect("there");
+        let left = Leftover::open(&within, &name).expect("over");
+        let copy = left.marker.try_clone().expect("a copy");
+        assert!(Leftover::open(&within, &name).is_err(), "it is held");
+        drop(left);
+        let again = Leftover::open(&within, &name).expect("given back");
+        drop((again, copy));
+        clean_one(&within, &name).expect("all of it is raidlab's");
+        std::fs::remove_dir(&parent).expect("empty");
+    }
 
     #[test]
     fn only_names_raidlab_makes_are_its_own() {

@@ -148,18 +148,29 @@ struct Ours {
     run: Option<Leftover>,
 }
 
+/// A marker that is locked, given back however what holds it ends: a process that is just being started may have a copy
+/// of the descriptor, which would keep the lock.
+struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        unlock(&self.0);
+    }
+}
+
 /// Takes one down; the error says why it stays.
 fn clean_one(parent: &Path, within: &Directory, name: &str) -> Result<(), String> {
     let directory =
         within.directory(name).map_err(|e| format!("is no directory of ours: {}", said(&e)))?;
-    let mut marker = directory
+    let marker = directory
         .open_file(MARKER, false)
         .map_err(|e| format!("has no readable marker `{MARKER}`: {}", said(&e)))?;
     lock(&marker, false).map_err(|_| "its run is still going on".to_string())?;
-    if !directory.is_same_file(MARKER, &marker) {
+    let mut held = Held(marker);
+    if !directory.is_same_file(MARKER, &held.0) {
         return Err("another process is removing it".into());
     }
-    let run = named_run(within, &mut marker)?;
+    let run = named_run(within, &mut held.0)?;
     let refused = |what: &str, error: io::Error| format!("{what}: {error}");
     let export = parent.join(name).join(EXPORT);
     let mounted = mounted_on(&export)?;
@@ -174,7 +185,7 @@ fn clean_one(parent: &Path, within: &Directory, name: &str) -> Result<(), String
         mounts::unmount_lazily(&export)
             .map_err(|error| refused("its exported file cannot be unmounted", error))?;
     }
-    if !remove_insides(&directory, Identity::of(&marker).ok()) {
+    if !remove_insides(&directory, Identity::of(&held.0).ok()) {
         return Err("something in it is not raidlab's".into());
     }
     within.remove_directory(name).map_err(|error| refused("cannot be removed", error))

@@ -77,8 +77,8 @@ impl Watched {
         let mut share = None;
         wait_until(&self.directory.join("sync_completed"), |text| {
             share = done_of(text);
-            let sectors = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());
-            sectors.is_none_or(|sectors| sectors >= most / SECTOR_BYTES)
+            let is_whole = || read(&self.directory, "degraded").is_ok_and(|text| text == "0");
+            is_far_enough(text, most / SECTOR_BYTES, is_whole)
         })?;
         let ended = now();
         match share {
@@ -93,6 +93,13 @@ impl Watched {
             missing => Err(format!("the rebuild ended and {missing} members are missing")),
         }
     }
+}
+
+/// Whether as many sectors are done as were asked for. Where md says that nothing goes on it has not begun yet, or all
+/// of it is done.
+fn is_far_enough(text: &str, sectors: u64, is_whole: impl FnOnce() -> bool) -> bool {
+    let done = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());
+    done.map_or_else(is_whole, |done| done >= sectors)
 }
 
 /// The share of what md says is done: `123 / 456`; `None` where nothing goes on.
@@ -153,6 +160,14 @@ fn wait_until(path: &Path, mut is_wanted: impl FnMut(&str) -> bool) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A rebuild of 8 TB whose beginning md had not told yet was taken for one that had ended and failed.
+    #[test]
+    fn a_rebuild_that_has_not_begun_is_not_over() {
+        assert!(!is_far_enough("none", 8, || false) && is_far_enough("none", 8, || true));
+        assert!(!is_far_enough("delayed", 8, || false));
+        assert!(!is_far_enough("7 / 16", 8, || true) && is_far_enough("8 / 16", 8, || false));
+    }
 
     #[test]
     fn the_kernel_says_how_much_is_done() {

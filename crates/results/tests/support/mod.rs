@@ -1,8 +1,5 @@
 //! Documents and rounds made up for tests.
 
-// Every test file is a program of its own and uses a part of this.
-#![allow(dead_code)]
-
 use std::collections::BTreeMap;
 
 use raidlab_random::SplitMix64;

@@ -24,12 +24,12 @@ use raidlab_core::Size;
 use raidlab_engine::{EngineError, EngineErrorKind};
 use raidlab_random::SplitMix64;
 
-use system::{Directory, Identity, said};
+use system::{Directory, Identity, Locked, said};
 
 /// What names of run directories begin with.
 pub(crate) const PREFIX: &str = "raidlab-run-";
 /// The marker's name.
-const MARKER: &str = "owner";
+pub(crate) const MARKER: &str = "owner";
 /// The marker's first line.
 const MAGIC: &str = "raidlab run directory, format 2; the files named below belong to raidlab";
 /// The same of raidlab 0.1.0, which did not write down inodes.
@@ -64,8 +64,7 @@ pub struct RunDirectory {
     parent: Directory,
     name: String,
     directory: Directory,
-    /// Holds the lock as long as it is open.
-    marker: File,
+    marker: Locked,
     files: Vec<Named>,
 }
 
@@ -163,8 +162,7 @@ impl RunDirectory {
             made.map_err(|(name, error)| EngineError::io(MAKE, &parent.join(name), error))?;
         let path = parent.join(&name);
         let prepared = within.directory(&name).and_then(|directory| {
-            let mut marker = directory.make_file(MARKER)?;
-            system::lock(&marker, true)?;
+            let mut marker = Locked::take(directory.make_file(MARKER)?, true)?;
             let mut text = format!("{MAGIC}\n{}\n", line(MARKER, Identity::of(&marker)?));
             names.iter().for_each(|name| text += &format!("{PLANNED} {name}\n"));
             marker.write_all(text.as_bytes())?;
@@ -312,7 +310,6 @@ impl Drop for RunDirectory {
         if failed == 0 && self.directory.remove_file(MARKER, marker).is_ok() {
             let _ = self.parent.remove_directory(&self.name);
         }
-        system::unlock(&self.marker);
     }
 }
 
@@ -353,10 +350,23 @@ pub fn clean_leftovers(parent: &Path) -> Result<Cleaned, EngineError> {
     Ok(cleaned)
 }
 
+/// The marker of a run that is over, locked; the error says why it cannot be.
+pub(crate) fn over(directory: &Directory) -> Result<Locked, String> {
+    let marker = directory
+        .open_file(MARKER, false)
+        .map_err(|e| format!("has no readable marker `{MARKER}`: {}", said(&e)))?;
+    let marker =
+        Locked::take(marker, false).map_err(|_| "its run is still going on".to_string())?;
+    if !directory.is_same_file(MARKER, &marker) {
+        return Err("another process is removing it".into());
+    }
+    Ok(marker)
+}
+
 /// The marker of a run that is over, which stays locked as long as this lives.
 pub(crate) struct Leftover {
     directory: Directory,
-    marker: File,
+    marker: Locked,
     files: Vec<Named>,
 }
 
@@ -365,13 +375,7 @@ impl Leftover {
     pub(crate) fn open(within: &Directory, name: &str) -> Result<Self, String> {
         let directory =
             within.directory(name).map_err(|e| format!("is no directory of ours: {}", said(&e)))?;
-        let mut marker = directory
-            .open_file(MARKER, false)
-            .map_err(|e| format!("has no readable marker `{MARKER}`: {}", said(&e)))?;
-        system::lock(&marker, false).map_err(|_| "its run is still going on".to_string())?;
-        if !directory.is_same_file(MARKER, &marker) {
-            return Err("another process is removing it".into());
-        }
+        let mut marker = over(&directory)?;
         let files = read_marker(&mut marker)?;
         Ok(Self { directory, marker, files })
     }
@@ -382,20 +386,12 @@ impl Leftover {
     }
 }
 
-/// A process that is just being started may have a copy of the descriptor, which would keep the lock.
-impl Drop for Leftover {
-    fn drop(&mut self) {
-        system::unlock(&self.marker);
-    }
-}
-
 /// Removes one left-over directory; the error says why it stays.
 fn clean_one(within: &Directory, name: &str) -> Result<(), String> {
-    let left = Leftover::open(within, name)?;
-    let (directory, marker) = (&left.directory, &left.marker);
+    let Leftover { directory, marker, files } = Leftover::open(within, name)?;
     let mut stays = Vec::new();
-    for file in &left.files {
-        if let Err(error) = remove(directory, file) {
+    for file in &files {
+        if let Err(error) = remove(&directory, file) {
             stays.push(format!("`{}` cannot be removed: {}", file.name, said(&error)));
         }
     }
@@ -408,7 +404,7 @@ fn clean_one(within: &Directory, name: &str) -> Result<(), String> {
     if let Some(other) = others.first() {
         return Err(format!("`{other}` in it is not raidlab's"));
     }
-    let removed = Identity::of(marker).and_then(|own| directory.remove_file(MARKER, Some(own)));
+    let removed = Identity::of(&marker).and_then(|own| directory.remove_file(MARKER, Some(own)));
     removed.map_err(|error| format!("marker cannot be removed: {}", said(&error)))?;
     within.remove_directory(name).map_err(|error| format!("cannot be removed: {}", said(&error)))
 }
@@ -510,7 +506,7 @@ mod tests {
         let run = RunDirectory::create(&parent, 2, 4096).expect("a run");
         let name = run.path().file_name().and_then(|name| name.to_str()).expect("named").to_owned();
         // It ended without cleaning up.
-        system::unlock(&run.marker);
+        rustix::fs::flock(&*run.marker, rustix::fs::FlockOperation::Unlock).expect("given back");
         std::mem::forget(run);
         let within = Directory::open(&parent).expect("there");
         let left = Leftover::open(&within, &name).expect("over");

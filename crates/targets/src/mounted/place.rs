@@ -20,13 +20,12 @@ use super::mounts::{self, Mount, lies_in, wait_for};
 use super::{loops, tools};
 use crate::export::system::TYPE;
 use crate::kernel_md::devices;
-use crate::rundir::system::{Directory, Identity, lock, said, unlock};
-use crate::rundir::{self, Cleaned, Leftover, marker_lines};
+use crate::rundir::system::{Directory, Identity, Locked, said};
+use crate::rundir::{self, Cleaned, Leftover, MARKER, marker_lines};
 use raidlab_engine::EngineError;
 
 /// What names of these directories begin with.
 const PREFIX: &str = "raidlab-mount-";
-const MARKER: &str = "owner";
 const MAGIC: &str = "raidlab mount directory, format 1; what is mounted in it belongs to raidlab";
 /// Markers longer than this are not ours.
 const LONGEST_MARKER: u64 = 4096;
@@ -42,8 +41,7 @@ pub(crate) struct Place {
     parent: Directory,
     name: String,
     directory: Directory,
-    /// Holds the lock as long as it is open.
-    marker: File,
+    marker: Locked,
 }
 
 impl Place {
@@ -79,10 +77,9 @@ impl Place {
     }
 }
 
-fn prepare(within: &Directory, name: &str, run: Option<&str>) -> io::Result<(Directory, File)> {
+fn prepare(within: &Directory, name: &str, run: Option<&str>) -> io::Result<(Directory, Locked)> {
     let directory = within.directory(name)?;
-    let mut marker = directory.make_file(MARKER)?;
-    lock(&marker, true)?;
+    let mut marker = Locked::take(directory.make_file(MARKER)?, true)?;
     marker.write_all(format!("{MAGIC}\n{}\n", run.unwrap_or("")).as_bytes())?;
     marker.sync_all()?;
     directory.make_directory(EXPORT)?;
@@ -108,7 +105,6 @@ impl Drop for Place {
         if remove_insides(&self.directory, Identity::of(&self.marker).ok()) {
             let _ = self.parent.remove_directory(&self.name);
         }
-        unlock(&self.marker);
     }
 }
 
@@ -148,29 +144,12 @@ struct Ours {
     run: Option<Leftover>,
 }
 
-/// A marker that is locked, given back however what holds it ends: a process that is just being started may have a copy
-/// of the descriptor, which would keep the lock.
-struct Held(File);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        unlock(&self.0);
-    }
-}
-
 /// Takes one down; the error says why it stays.
 fn clean_one(parent: &Path, within: &Directory, name: &str) -> Result<(), String> {
     let directory =
         within.directory(name).map_err(|e| format!("is no directory of ours: {}", said(&e)))?;
-    let marker = directory
-        .open_file(MARKER, false)
-        .map_err(|e| format!("has no readable marker `{MARKER}`: {}", said(&e)))?;
-    lock(&marker, false).map_err(|_| "its run is still going on".to_string())?;
-    let mut held = Held(marker);
-    if !directory.is_same_file(MARKER, &held.0) {
-        return Err("another process is removing it".into());
-    }
-    let run = named_run(within, &mut held.0)?;
+    let mut marker = rundir::over(&directory)?;
+    let run = named_run(within, &mut marker)?;
     let refused = |what: &str, error: io::Error| format!("{what}: {error}");
     let export = parent.join(name).join(EXPORT);
     let mounted = mounted_on(&export)?;
@@ -185,7 +164,7 @@ fn clean_one(parent: &Path, within: &Directory, name: &str) -> Result<(), String
         mounts::unmount_lazily(&export)
             .map_err(|error| refused("its exported file cannot be unmounted", error))?;
     }
-    if !remove_insides(&directory, Identity::of(&held.0).ok()) {
+    if !remove_insides(&directory, Identity::of(&marker).ok()) {
         return Err("something in it is not raidlab's".into());
     }
     within.remove_directory(name).map_err(|error| refused("cannot be removed", error))

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -265,20 +266,42 @@ impl Identity {
     }
 }
 
-/// Takes the lock of a marker; without `wait` an error when another holds it.
-pub(crate) fn lock(marker: &File, wait: bool) -> io::Result<()> {
-    let operation = match wait {
-        true => FlockOperation::LockExclusive,
-        false => FlockOperation::NonBlockingLockExclusive,
-    };
-    Ok(retry_on_intr(|| fs::flock(marker, operation))?)
+/// A marker that is locked. Dropping it gives the lock back: it would go with the open file, but a process that is just
+/// being started may have a copy of the descriptor, which would keep it.
+#[derive(Debug)]
+pub(crate) struct Locked(File);
+
+impl Locked {
+    /// Takes the lock of a marker; without `wait` an error when another holds it.
+    pub(crate) fn take(marker: File, wait: bool) -> io::Result<Self> {
+        let operation = match wait {
+            true => FlockOperation::LockExclusive,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        retry_on_intr(|| fs::flock(&marker, operation))?;
+        Ok(Self(marker))
+    }
 }
 
-/// Gives the lock of a marker back. It would go with the open file, but a process that is just being started may have
-/// a copy of the descriptor, which would keep it.
-pub(crate) fn unlock(marker: &File) {
-    // What is closed right after has no lock.
-    let _ = fs::flock(marker, FlockOperation::Unlock);
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut File {
+        &mut self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // What is closed right after has no lock.
+        let _ = fs::flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 /// Makes a new file `bytes` long, reserving its room where the filesystem can.
@@ -299,15 +322,13 @@ mod tests {
     #[test]
     fn a_copy_of_the_descriptor_does_not_keep_a_lock_that_was_given_back() {
         let path = std::env::temp_dir().join(format!("raidlab-lock-{}", std::process::id()));
-        let marker = File::create(&path).expect("made");
-        lock(&marker, false).expect("free");
+        let marker = Locked::take(File::create(&path).expect("made"), false).expect("free");
         // As a process has it that is just being started.
         let copy = marker.try_clone().expect("copied");
-        let other = File::open(&path).expect("there");
-        lock(&other, false).expect_err("it is held");
-        unlock(&marker);
+        let other = || File::open(&path).expect("there");
+        Locked::take(other(), false).expect_err("it is held");
         drop(marker);
-        lock(&other, false).expect("given back");
+        Locked::take(other(), false).expect("given back");
         drop(copy);
         std::fs::remove_file(&path).expect("removed");
     }

@@ -6,28 +6,15 @@
 //! [`Advice`]: a [`Verdict`] that becomes "either" where the model's error could flip it, what would change it, what
 //! growing costs. [`warnings`], [`checks`] and [`commands`] are what a reader needs besides.
 //!
-//! The crate knows no terminals, files, threads or clock: runs are carried out by a [`Pool`] of the caller's. Sizes are
-//! bytes or sectors by their types, times seconds or hours as their names say, chances from 0 to 1; costs are in steps
-//! of indifference ([`Objective::step`]), the fewer the better. A seed gives the same advice on every machine.
+//! The crate knows no terminals, files, threads or clock: runs are carried out by a [`Pool`] of the caller's, or
+//! [`InTurn`]. Sizes are bytes or sectors by their types, times seconds or hours as their names say, chances from 0 to 1;
+//! costs are in steps of indifference ([`Objective::step`]), the fewer the better. A seed gives the same advice on every
+//! machine.
 //!
 //! Two drives, of which one may fail: there is only one answer, and it runs in no time.
 //!
 //! ```
-//! use raidlab_advise::{NoAdvice, Pool, Profile, Wanted, advise, commands};
-//!
-//! /// One run after the other.
-//! struct InTurn;
-//!
-//! impl Pool for InTurn {
-//!     fn run(
-//!         &self,
-//!         count: usize,
-//!         _what: &str,
-//!         one: &(dyn Fn(usize) -> Result<(), String> + Sync),
-//!     ) -> Result<(), NoAdvice> {
-//!         (0..count).try_for_each(|job| one(job).map_err(NoAdvice::Failed))
-//!     }
-//! }
+//! use raidlab_advise::{InTurn, Profile, Wanted, advise, commands};
 //!
 //! let drive = raidlab_models::load("nas-8tb-7200").unwrap();
 //! let mut wanted = Wanted::new(2..=2, drive, Profile::named("vm").unwrap());
@@ -67,7 +54,7 @@ pub use objectives::{
 };
 pub use profile::{Counted, PROFILES, Part, Profile};
 pub use remarks::{checks, chunk_in_words, commands, days, growth_in_words, warnings};
-pub use search::{Finalist, NoAdvice, Pool, ROUNDS, Search, Spent};
+pub use search::{Finalist, InTurn, NoAdvice, Pool, ROUNDS, Search, Spent};
 pub use wanted::{
     Among, CHUNKS, Limits, Prefer, REQUESTS, Wanted, class, idle_rebuild, rebuild_hours,
 };

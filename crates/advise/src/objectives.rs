@@ -186,7 +186,7 @@ const FEWER: usize = 2;
 /// No look is at fewer than these, where there are as many.
 pub(crate) const FEWEST: usize = 8;
 
-/// Successive halving: all candidates for a short time, a third of them for three times as long, and so on.
+/// Successive halving: all candidates for a short time, half of them for three times as long, and so on.
 /// `look` gives the costs of those that are left, at a share of the full length.
 ///
 /// # Errors

@@ -109,19 +109,7 @@ mod tests {
     use super::*;
     use crate::candidate::Mode;
     use crate::profile::Profile;
-
-    struct InTurn;
-
-    impl Pool for InTurn {
-        fn run(
-            &self,
-            count: usize,
-            _what: &str,
-            one: &(dyn Fn(usize) -> Result<(), String> + Sync),
-        ) -> Result<(), NoAdvice> {
-            (0..count).try_for_each(|job| one(job).map_err(NoAdvice::Failed))
-        }
-    }
+    use crate::search::InTurn;
 
     /// Between the powers of two a chance is what its own simulation says, to a quarter of a step of indifference.
     #[test]

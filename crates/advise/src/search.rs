@@ -37,6 +37,21 @@ pub trait Pool {
     }
 }
 
+/// One job after the other, in the thread that asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InTurn;
+
+impl Pool for InTurn {
+    fn run(
+        &self,
+        count: usize,
+        _what: &str,
+        one: &(dyn Fn(usize) -> Result<(), String> + Sync),
+    ) -> Result<(), NoAdvice> {
+        (0..count).try_for_each(|job| one(job).map_err(NoAdvice::Failed))
+    }
+}
+
 /// What so many jobs of a pool give, in order.
 pub(crate) fn gather<T: Send + Sync>(
     pool: &dyn Pool,

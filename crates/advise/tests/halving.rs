@@ -1,24 +1,10 @@
 //! Successive halving against looking at everything, on drawn questions; and orders that every storage engineer knows.
 
 use raidlab_advise::{
-    Candidate, Costs, Finalist, Mode, NoAdvice, Pool, Prefer, Profile, Search, Wanted, candidates,
-    front, score, weights,
+    Candidate, Costs, Finalist, InTurn, Mode, Prefer, Profile, Search, Wanted, candidates, front,
+    score, weights,
 };
 use raidlab_random::Random;
-
-/// One run after the other.
-struct InTurn;
-
-impl Pool for InTurn {
-    fn run(
-        &self,
-        count: usize,
-        _what: &str,
-        one: &(dyn Fn(usize) -> Result<(), String> + Sync),
-    ) -> Result<(), NoAdvice> {
-        (0..count).try_for_each(|job| one(job).map_err(NoAdvice::Failed))
-    }
-}
 
 fn wanted(drives: u16, drive: &str, work: &str) -> Wanted {
     let drive = raidlab_models::load(drive).expect("compiled in");

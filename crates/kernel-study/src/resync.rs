@@ -76,9 +76,10 @@ impl Watched {
         };
         let mut share = None;
         wait_until(&self.directory.join("sync_completed"), |text| {
-            share = done_of(text);
+            let done = done_of(text);
+            share = done.map(|(done, of)| done as f64 / of.max(1) as f64);
             let is_whole = || read(&self.directory, "degraded").is_ok_and(|text| text == "0");
-            is_far_enough(text, most / SECTOR_BYTES, is_whole)
+            is_far_enough(done, most / SECTOR_BYTES, is_whole)
         })?;
         let ended = now();
         match share {
@@ -97,16 +98,14 @@ impl Watched {
 
 /// Whether as many sectors are done as were asked for. Where md says that nothing goes on it has not begun yet, or all
 /// of it is done.
-fn is_far_enough(text: &str, sectors: u64, is_whole: impl FnOnce() -> bool) -> bool {
-    let done = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());
-    done.map_or_else(is_whole, |done| done >= sectors)
+fn is_far_enough(done: Option<(u64, u64)>, sectors: u64, is_whole: impl FnOnce() -> bool) -> bool {
+    done.map_or_else(is_whole, |(done, _)| done >= sectors)
 }
 
-/// The share of what md says is done: `123 / 456`; `None` where nothing goes on.
-fn done_of(text: &str) -> Option<f64> {
+/// How many sectors md says are done, and of how many: `123 / 456`; `None` where nothing goes on.
+fn done_of(text: &str) -> Option<(u64, u64)> {
     let (done, of) = text.split_once(" / ")?;
-    let (done, of) = (done.parse::<u64>().ok()?, of.parse::<u64>().ok()?);
-    Some(done as f64 / of.max(1) as f64)
+    Some((done.parse().ok()?, of.parse().ok()?))
 }
 
 fn read(directory: &Path, name: &str) -> Result<String, String> {
@@ -164,14 +163,15 @@ mod tests {
     /// A rebuild of 8 TB whose beginning md had not told yet was taken for one that had ended and failed.
     #[test]
     fn a_rebuild_that_has_not_begun_is_not_over() {
-        assert!(!is_far_enough("none", 8, || false) && is_far_enough("none", 8, || true));
-        assert!(!is_far_enough("delayed", 8, || false));
-        assert!(!is_far_enough("7 / 16", 8, || true) && is_far_enough("8 / 16", 8, || false));
+        let is_over = |text, is_whole| is_far_enough(done_of(text), 8, || is_whole);
+        assert!(!is_over("none", false) && is_over("none", true));
+        assert!(!is_over("delayed", false));
+        assert!(!is_over("7 / 16", true) && is_over("8 / 16", false));
     }
 
     #[test]
     fn the_kernel_says_how_much_is_done() {
-        assert_eq!(done_of("512 / 2048"), Some(0.25));
+        assert_eq!(done_of("512 / 2048"), Some((512, 2_048)));
         assert_eq!(done_of("none"), None);
         assert_eq!(done_of("delayed"), None);
     }

@@ -443,8 +443,7 @@ fn a_file_is_laid_out_in_parts_and_none_takes_memory_before() {
             _ => {}
         }
     }
-    assert_eq!(written, 1025 << 30);
-    assert!((2_000..2_500).contains(&parts), "{parts} parts");
+    assert_eq!((written, parts), (1025 << 30, 2_290));
 }
 
 #[test]

@@ -117,12 +117,12 @@ impl Setup {
         device.0 < self.layout.members
     }
 
-    /// The members in order.
     /// Whether the array stands for one of a kernel's md.
     pub(super) fn is_of_md(&self) -> bool {
         self.settings.resync_tick.is_some()
     }
 
+    /// The members in order.
     pub(super) fn members(&self) -> impl Iterator<Item = MemberIndex> + use<> {
         (0..self.layout.members).map(MemberIndex)
     }

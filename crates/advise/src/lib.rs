@@ -7,9 +7,9 @@
 //! growing costs. [`warnings`], [`checks`] and [`commands`] are what a reader needs besides.
 //!
 //! The crate knows no terminals, files, threads or clock: runs are carried out by a [`Pool`] of the caller's, or
-//! [`InTurn`]. Sizes are bytes or sectors by their types, times seconds or hours as their names say, chances from 0 to 1;
-//! costs are in steps of indifference ([`Objective::step`]), the fewer the better. A seed gives the same advice on every
-//! machine.
+//! [`InTurn`]. Sizes are bytes or sectors by their types, times seconds or hours as their names say, chances from 0 to
+//! 1; costs are in steps of indifference ([`Objective::step`]), the fewer the better. A seed gives the same advice on
+//! every machine.
 //!
 //! Two drives, of which one may fail: there is only one answer, and it runs in no time.
 //!

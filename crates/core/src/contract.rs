@@ -218,14 +218,35 @@ pub struct Pacing {
     /// Bytes a second and member that it never exceeds; md's `speed_limit_max`, by default
     /// 200,000 KiB/s.
     pub most: u64,
-    /// Instead of `least`: the share of time, 1 to 100 percent, in which it may work.
-    pub share: Option<u8>,
+    /// What it does beside other work.
+    pub rule: PacingRule,
+}
+
+impl Pacing {
+    /// Between a least and a most, by the first rule.
+    pub const fn between(least: u64, most: u64) -> Self {
+        Self { least, most, rule: PacingRule::Activity }
+    }
 }
 
 impl Default for Pacing {
     fn default() -> Self {
-        Self { least: 1_000 << 10, most: 200_000 << 10, share: None }
+        Self::between(1_000 << 10, 200_000 << 10)
     }
+}
+
+/// How background work makes room for requests, where it is faster than the least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PacingRule {
+    /// md before 6.16: each range looks at what members did for others. When that was more than 32 KiB on one of them,
+    /// all of it that is in flight ends first.
+    #[default]
+    Activity,
+    /// md since 6.16: while the array is in use, so many pieces are in flight at most, of 4 KiB with parity and of
+    /// 64 KiB on mirrors; md's `sync_io_depth`, by default 32. At least 1.
+    Depth(u16),
+    /// In place of the least: the share of time, 1 to 100 percent, in which it may work.
+    Share(u8),
 }
 
 /// Commands of the administrator. A command that cannot be carried out now is answered with

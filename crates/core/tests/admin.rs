@@ -2,7 +2,9 @@
 
 use crate::worst;
 use crate::worst::{Bench, config, layouts};
-use raidlab_core::contract::{Admin, Event, Input, Pacing, Refusal, RepairSource, Scrub, Work};
+use raidlab_core::contract::{
+    Admin, Event, Input, Pacing, PacingRule, Refusal, RepairSource, Scrub, Work,
+};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
@@ -56,10 +58,16 @@ fn a_healthy_array_refuses_what_makes_no_sense() {
             (re_add(0), Refusal::InService),
             (replace(0, 64, false), Refusal::InService),
             (replace(0, 7, true), Refusal::TooSmall),
-            (Admin::Pace(Pacing { least: 2, most: 1, share: None }), Refusal::OutOfRange),
-            (Admin::Pace(Pacing { least: 0, most: 0, share: None }), Refusal::OutOfRange),
-            (Admin::Pace(Pacing { share: Some(0), ..Pacing::default() }), Refusal::OutOfRange),
-            (Admin::Pace(Pacing { share: Some(101), ..Pacing::default() }), Refusal::OutOfRange),
+            (Admin::Pace(Pacing::between(2, 1)), Refusal::OutOfRange),
+            (Admin::Pace(Pacing::between(0, 0)), Refusal::OutOfRange),
+            (
+                Admin::Pace(Pacing { rule: PacingRule::Share(0), ..Pacing::default() }),
+                Refusal::OutOfRange,
+            ),
+            (
+                Admin::Pace(Pacing { rule: PacingRule::Share(101), ..Pacing::default() }),
+                Refusal::OutOfRange,
+            ),
         ] {
             refused(&mut bench, command, reason);
         }

@@ -4,7 +4,8 @@ use crate::support;
 use crate::support::Driver;
 use crate::worst::{Bench, config, has_parity, layouts, tight};
 use raidlab_core::contract::{
-    Admin, Event, Input, IoOp, Outcome, Pacing, RepairSource, RequestId, Scrub, Segment, Work,
+    Admin, Event, Input, IoOp, Outcome, Pacing, PacingRule, RepairSource, RequestId, Scrub,
+    Segment, Work,
 };
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::policy::{MemberTraits, ReadPolicy};
@@ -347,7 +348,7 @@ fn background_work_is_never_faster_than_the_most() {
     {
         for most in [1u64 << 10, 64 << 10, 1 << 20] {
             let mut config = config(&layout, Limits::default());
-            config.settings.pacing = Pacing { least: 0, most, share: None };
+            config.settings.pacing = Pacing::between(0, most);
             let mut bench = Bench::new(&config, 1);
             bench.fail(1);
             let began = bench.driver.now.0;
@@ -369,7 +370,7 @@ fn background_work_is_never_faster_than_the_most() {
 fn beside_other_work_it_goes_one_by_one_unless_it_is_behind() {
     for (least, sectors, most_at_once) in [(0, 40, 1), (0, 1, 7), (1 << 50, 40, 7)] {
         let mut config = config(&Layout::new(Level::Raid1, 2), Limits::default());
-        config.settings.pacing = Pacing { least, most: 1 << 60, share: None };
+        config.settings.pacing = Pacing::between(least, 1 << 60);
         let mut bench = Bench::new(&config, 1);
         bench.fail(1);
         let token = bench.driver.buffer(vec![0; 40 * 512]);
@@ -404,9 +405,9 @@ fn beside_other_work_it_goes_one_by_one_unless_it_is_behind() {
 /// Whatever the pace before made it wait for, by rate or by share: a new one counts from now on.
 #[test]
 fn a_new_pace_counts_at_once() {
-    let fast = Pacing { least: 0, most: u64::MAX, share: None };
-    let a_second_of_work = Pacing { least: 0, most: 64 * 512, share: None };
-    let slow = [Pacing { most: 1, ..fast }, Pacing { share: Some(1), ..fast }];
+    let fast = Pacing::between(0, u64::MAX);
+    let a_second_of_work = Pacing::between(0, 64 * 512);
+    let slow = [Pacing { most: 1, ..fast }, Pacing { rule: PacingRule::Share(1), ..fast }];
     for layout in
         [Layout::new(Level::Raid1, 2), Layout::new(Level::Raid6, 5).with_chunk(Sectors(8))]
     {
@@ -437,7 +438,7 @@ fn by_share_of_time_it_rests_as_it_should() {
     let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
     for share in [10u64, 25, 50, 100] {
         let mut config = config(&layout, Limits::default());
-        let pacing = Pacing { least: 0, most: u64::MAX, share: Some(share as u8) };
+        let pacing = Pacing { least: 0, most: u64::MAX, rule: PacingRule::Share(share as u8) };
         config.settings.pacing = pacing;
         let mut bench = Bench::new(&config, 1);
         bench.fail(2);
@@ -451,6 +452,51 @@ fn by_share_of_time_it_rests_as_it_should() {
         let took = bench.driver.now.0 - began;
         let expected = busy * 100 / share;
         assert!(took.abs_diff(expected) <= expected / 4 + 10, "{took} of {expected} at {share} %");
+    }
+}
+
+/// By the rule of md since 6.16, `depth` stripes of 4 KiB are in flight at most while the array is in use, and all that
+/// there is room for while it is not.
+#[test]
+fn by_depth_so_many_stripes_are_in_flight_beside_requests() {
+    for (depth, is_used, least, sectors) in
+        [(1, true, 0, 8), (2, true, 0, 16), (1, false, 0, 28), (1, true, 1 << 50, 28)]
+    {
+        let mut config =
+            config(&Layout::new(Level::Raid5, 3).with_chunk(Sectors(8)), Limits::default());
+        config.settings.pacing =
+            Pacing { rule: PacingRule::Depth(depth), ..Pacing::between(least, 1 << 60) };
+        let mut bench = Bench::new(&config, 1);
+        bench.fail(2);
+        let token = bench.driver.buffer(vec![0; 512]);
+        bench.driver.work.clear();
+        if is_used {
+            bench.driver.submit(IoOp::Read, 0, &[Segment { token, offset: 0, len: 1 }]);
+        }
+        bench.add(2);
+        let (mut most, held) = (0, usize::from(is_used));
+        while !bench.has(Event::Restored(M(2))) {
+            let ranges: std::collections::BTreeSet<_> = bench
+                .driver
+                .work
+                .iter()
+                .skip(held)
+                .filter_map(|work| match work {
+                    support::Work::Io(io) if io.op != IoOp::Flush => Some(io.at),
+                    _ => None,
+                })
+                .collect();
+            most = most.max(ranges.len() * 4);
+            // The read stays under way: the array is in use all the time.
+            let at = held.min(bench.driver.work.len() - 1);
+            bench.driver.step(at);
+        }
+        assert_eq!(
+            most, sectors,
+            "sectors of work at depth {depth}, used {is_used}, least {least}"
+        );
+        bench.idle();
+        bench.assert_whole();
     }
 }
 
@@ -476,7 +522,7 @@ fn a_read_in_slices_that_waits_forgets_none_when_its_member_is_rebuilt() {
     let mut config = Config::uniform(layout, Sectors(16));
     config.limits = Limits { plans: 1, windows: 1, ..tight() };
     config.settings.plan_rows = Sectors(2);
-    config.settings.pacing = Pacing { least: 1 << 40, most: 1 << 40, share: None };
+    config.settings.pacing = Pacing::between(1 << 40, 1 << 40);
     let mut driver = Driver::new(&config);
     let bytes: Vec<u8> = (1..=32).collect();
     assert_eq!(driver.write(0, &bytes), Outcome::Done);

@@ -95,7 +95,7 @@ fn a_resync_that_is_interrupted_goes_on() {
         for seed in 0..4 {
             let mut config = with(&layout, Limits::default(), Consistency::Resync);
             // A sector takes 10 ms, so that the array is quiet, and marked clean, in between.
-            config.settings.pacing = Pacing { least: 0, most: 51_200, share: None };
+            config.settings.pacing = Pacing::between(0, 51_200);
             let mut bench = Bench::new(&config, seed);
             bench.write_some(14 + 3 * seed as usize);
             bench.crash(&config, &[], Word::default());
@@ -119,7 +119,7 @@ fn parity_is_not_believed_before_it_is_made_consistent() {
     let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
     let mut config = with(&layout, Limits::default(), Consistency::Resync);
     // A sector takes half a second.
-    config.settings.pacing = Pacing { least: 0, most: 1024, share: None };
+    config.settings.pacing = Pacing::between(0, 1024);
     let mut bench = Bench::new(&config, 1);
     bench.write_some(20);
     bench.settle();
@@ -184,7 +184,7 @@ fn parity_is_believed_where_the_bitmap_names_nothing() {
     for _ in 0..9 {
         bench.step();
     }
-    config.settings.pacing = Pacing { least: 0, most: 1, share: None };
+    config.settings.pacing = Pacing::between(0, 1);
     bench.crash(&config, &[], Word::default());
     bench.learn();
     // The first range takes half an hour; by then the member is away.
@@ -458,7 +458,7 @@ fn a_rebuild_whose_losses_are_written_anew_is_recorded_no_further_than_it_is() {
     let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(8));
     let mut config = with(&layout, tight(), Consistency::Resync);
     // A sector takes 10 ms.
-    config.settings.pacing = Pacing { least: 0, most: 51_200, share: None };
+    config.settings.pacing = Pacing::between(0, 51_200);
     for steps in (0..400).step_by(7) {
         let mut bench = Bench::new(&config, 3);
         bench.fail(1);

@@ -155,7 +155,7 @@ fn config(name: &str, consistency: Consistency) -> Config {
     config.limits = Limits { requests: 6, segments: 4, ios: 1, plans: 3, windows: 2 };
     config.settings.consistency = consistency;
     config.settings.cached_stripes = if name.starts_with("raid5") { 2 } else { 0 };
-    config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    config.settings.pacing = Pacing::between(u64::MAX, u64::MAX);
     config
 }
 

@@ -17,7 +17,7 @@ fn layout(name: &str) -> Layout {
 
 fn config(name: &str) -> Config {
     let mut config = Config::uniform(layout(name), DRIVE);
-    config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    config.settings.pacing = Pacing::between(u64::MAX, u64::MAX);
     config
 }
 

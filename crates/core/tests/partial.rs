@@ -25,7 +25,7 @@ fn mirrors() -> Vec<Config> {
             let mut config = Config { read_policy, ..config(&layout, Limits::default()) };
             config.settings.consistency = Consistency::Resync;
             // A sector takes 10 ms: there is time to stop half-way.
-            config.settings.pacing = Pacing { least: 0, most: 51_200, share: None };
+            config.settings.pacing = Pacing::between(0, 51_200);
             if Array::new(&config).is_ok() {
                 configs.push(config);
             }
@@ -167,7 +167,7 @@ fn a_flush_reaches_members_in_rebuild_and_replacements() {
     for layout in layouts() {
         for kind in 0..3 {
             let mut config = config(&layout, Limits::default());
-            config.settings.pacing = Pacing { least: 0, most: 51_200, share: None };
+            config.settings.pacing = Pacing::between(0, 51_200);
             let mut bench = Bench::new(&config, 1);
             bench.driver.caches.begin();
             let (member, sectors) = (M(1), Sectors(64));

@@ -177,7 +177,7 @@ const REPLACED: [(Level, u16); 3] = [(Level::Raid1, 2), (Level::Raid10, 4), (Lev
 /// An array on files with room for all, and a sparse replacement of member 0 that is hardly filled.
 fn replaced(level: Level, count: u16, on: &TestDirectory, replacement: &Path) -> Engine {
     let mut config = EngineConfig::new(Layout::new(level, count));
-    config.settings.pacing = Pacing { least: 1, most: 1, share: None };
+    config.settings.pacing = Pacing::between(1, 1);
     config.settings.room_wait = None;
     let members = file_members(on, count, Sectors(32 << 11), FileIo::Auto).unwrap();
     let mut engine = Engine::new(&config, members).unwrap();
@@ -213,7 +213,7 @@ fn a_replacement_without_room_refuses_requests_and_no_member() {
         empty(&filler);
         engine.write_at(place(number), &piece(number)).unwrap();
         assert!(!failed(&engine), "{level:?}");
-        engine.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None }).unwrap();
+        engine.pace(Pacing::between(u64::MAX, u64::MAX)).unwrap();
         engine.finish_background(&AtomicBool::new(false)).unwrap();
         assert!(engine.take_events().contains(&Event::Replaced(MemberIndex(0))));
         assert!(read(&mut engine, number) == piece(number), "{level:?}");

@@ -182,7 +182,7 @@ fn a_stale_member_is_not_believed_where_a_place_of_the_newest_superblock_is_lost
 fn half_rebuilt(config: &EngineConfig, engine: &mut Engine, model: &mut Model) -> Member {
     engine.fail(MemberIndex(1)).unwrap();
     model.write(engine, 40);
-    engine.pace(Pacing { least: 1, most: 1, share: None }).unwrap();
+    engine.pace(Pacing::between(1, 1)).unwrap();
     engine.add(MemberIndex(1), memory(TOTAL)).unwrap();
     model.write(engine, 5);
     assert!(engine.background().contains(&Work::Rebuild(MemberIndex(1))), "{}", config.layout);
@@ -215,7 +215,7 @@ fn a_half_rebuilt_drive_does_not_come_back_as_whole() {
                 engine = assemble_without(&config, devices, &[]);
                 engine.finish_background(&RUNNING).unwrap();
             }
-            engine.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None }).unwrap();
+            engine.pace(Pacing::between(u64::MAX, u64::MAX)).unwrap();
             match engine.re_add(MemberIndex(1), back) {
                 Ok(()) => {}
                 Err(error) => assert!(error.to_string().contains("add it"), "{what}: {error}"),

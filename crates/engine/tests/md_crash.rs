@@ -22,7 +22,7 @@ const SECTOR: usize = 512;
 const BLOCKS: usize = 48;
 const BLOCK: usize = 4096;
 const SEEDS: u64 = 60;
-const FAST: Pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+const FAST: Pacing = Pacing::between(u64::MAX, u64::MAX);
 
 struct Random(SplitMix64);
 
@@ -180,7 +180,7 @@ fn live(engine: &mut Engine, drives: &mut Vec<Drive>, model: &mut Model, random:
                     let fresh = Drive::new(vec![0; SECTORS as usize * SECTOR]);
                     drives.push(fresh.clone());
                     // The power is cut in the midst of it.
-                    engine.pace(Pacing { least: 1, most: 1 << 10, share: None }).unwrap();
+                    engine.pace(Pacing::between(1, 1 << 10)).unwrap();
                     engine.add(member, Member::from(fresh)).unwrap();
                 }
             }

@@ -2,7 +2,7 @@
 //! knee.
 
 use raidlab_core::Nanos;
-use raidlab_core::contract::{Admin, Pacing};
+use raidlab_core::contract::{Admin, Pacing, PacingRule};
 use raidlab_predict::{Modelled, Pacer};
 use raidlab_study::{CellKey, State, StudyError};
 
@@ -13,6 +13,8 @@ pub enum Policy {
     Md,
     /// The same, by the most.
     MdMax,
+    /// md since 6.16: so many pieces in flight at most while the array is in use.
+    MdDepth,
     /// A share of the time, as mClock's shares of what an OSD does; of mClock itself only the share.
     MclockLike,
     /// So many milliseconds of each 5 s, as ZFS's least times for scrubs and resilvers: of ZFS only the share.
@@ -23,18 +25,24 @@ pub enum Policy {
 
 impl Policy {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Md, Self::MdMax, Self::MclockLike, Self::ZfsLike, Self::Feedback];
+    pub const ALL: [Self; 6] =
+        [Self::Md, Self::MdMax, Self::MdDepth, Self::MclockLike, Self::ZfsLike, Self::Feedback];
 
     /// The name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Md => "md",
             Self::MdMax => "md-max",
+            Self::MdDepth => "md-6.16",
             Self::MclockLike => "mclock-like",
             Self::ZfsLike => "zfs-like",
             Self::Feedback => "feedback",
         }
+    }
+
+    /// Whether it is a rule of md's.
+    pub const fn is_of_md(self) -> bool {
+        matches!(self, Self::Md | Self::MdMax | Self::MdDepth)
     }
 
     /// Its settings, from the slowest rebuild to the fastest; `alone` is the p99 without a rebuild.
@@ -43,6 +51,7 @@ impl Policy {
         match self {
             Self::Md => RATES.map(Setting::Least).to_vec(),
             Self::MdMax => RATES.map(Setting::Most).to_vec(),
+            Self::MdDepth => DEPTHS.map(Setting::Depth).to_vec(),
             Self::MclockLike => shares(&[5, 10, 20, 30, 50, 60, 80, 100]),
             Self::ZfsLike => shares(&[20, 60]),
             Self::Feedback => {
@@ -55,6 +64,8 @@ impl Policy {
 
 /// KiB a second of each member.
 const RATES: [u64; 8] = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000];
+/// Pieces in flight; md's own is 32.
+const DEPTHS: [u16; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 /// Percent of the time that feedback leaves a rebuild at least.
 const FLOOR: u8 = 5;
 
@@ -65,6 +76,8 @@ pub enum Setting {
     Least(u64),
     /// KiB a second at most.
     Most(u64),
+    /// Pieces in flight at most while the array is in use.
+    Depth(u16),
     /// Percent of the time.
     Share(u8),
     /// The p99 that feedback holds.
@@ -77,6 +90,7 @@ impl Setting {
         match self {
             Self::Least(rate) => format!("speed_limit_min {rate}"),
             Self::Most(rate) => format!("speed_limit_max {rate}"),
+            Self::Depth(depth) => format!("sync_io_depth {depth}"),
             Self::Share(share) => format!("{share} % of the time"),
             Self::Target(target) => format!("p99 of {:.1} ms", target.as_secs() * 1e3),
         }
@@ -87,6 +101,7 @@ impl Setting {
         match self {
             Self::Least(rate) => Some(format!("sysctl dev.raid.speed_limit_min={rate}")),
             Self::Most(rate) => Some(format!("sysctl dev.raid.speed_limit_max={rate}")),
+            Self::Depth(depth) => Some(format!("sysctl dev.raid.sync_io_depth={depth}")),
             Self::Share(_) | Self::Target(_) => None,
         }
     }
@@ -96,13 +111,14 @@ impl Setting {
         match self {
             Self::Least(rate) => {
                 let least = rate << 10;
-                Some(Pacing { least, most: plain.most.max(least), share: None })
+                Some(Pacing::between(least, plain.most.max(least)))
             }
             Self::Most(rate) => {
                 let most = rate << 10;
-                Some(Pacing { least: plain.least.min(most), most, share: None })
+                Some(Pacing::between(plain.least.min(most), most))
             }
-            Self::Share(share) => Some(Pacing { share: Some(share), ..plain }),
+            Self::Depth(depth) => Some(Pacing { rule: PacingRule::Depth(depth), ..plain }),
+            Self::Share(share) => Some(Pacing { rule: PacingRule::Share(share), ..plain }),
             Self::Target(_) => None,
         }
     }
@@ -194,6 +210,55 @@ pub fn tail_at(curve: &[(f64, f64)], hours: f64) -> Option<f64> {
     Some(libm::exp(libm::log(left.1) + part * libm::log(right.1 / left.1)))
 }
 
+/// A p99 as a multiple of another's, with its 95 % interval over seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairedRatio {
+    /// The geometric mean.
+    pub mean: f64,
+    /// From here ...
+    pub low: f64,
+    /// ... to here.
+    pub high: f64,
+}
+
+impl PairedRatio {
+    /// Shorter beyond the interval.
+    pub fn is_better(&self) -> bool {
+        self.high < 1.0
+    }
+
+    /// Longer beyond the interval.
+    pub fn is_worse(&self) -> bool {
+        self.low > 1.0
+    }
+}
+
+/// The p99 of a policy against that of a setting of another, where both rebuild in the same time: `ours` are the runs of
+/// each of its settings, all by seed. `None` where fewer than three of the setting's runs lie within the curve.
+pub fn at_equal_time(ours: &[&[Outcome]], theirs: &[Outcome]) -> Option<PairedRatio> {
+    let log = |(seed, run): (usize, &Outcome)| {
+        let curve = ours.iter().filter_map(|setting| setting.get(seed));
+        let curve: Vec<(f64, f64)> = curve.map(|run| (run.hours, run.tail)).collect();
+        Some(libm::log(tail_at(&curve, run.hours)? / run.tail))
+    };
+    let logs: Vec<f64> = theirs.iter().enumerate().filter_map(log).collect();
+    let count = logs.len() as f64;
+    if logs.len() < 3 {
+        return None;
+    }
+    let mean = logs.iter().sum::<f64>() / count;
+    let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
+    let error = libm::sqrt(squares / (count - 1.0) / count) * student(logs.len());
+    let [mean, low, high] = [mean, mean - error, mean + error].map(libm::exp);
+    Some(PairedRatio { mean, low, high })
+}
+
+/// The quantile of Student's law that leaves 2.5 % above, for means of so many.
+fn student(count: usize) -> f64 {
+    const QUANTILES: [f64; 9] = [12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
+    QUANTILES.get(count.saturating_sub(2)).copied().unwrap_or(2.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,5 +282,21 @@ mod tests {
         assert!((tail_at(&curve, 31.622_776_601_683_79).expect("between") - 20.0).abs() < 1e-9);
         assert_eq!(tail_at(&curve, 10.0), Some(40.0));
         assert_eq!((tail_at(&curve, 9.0), tail_at(&curve, 101.0)), (None, None));
+    }
+
+    #[test]
+    fn policies_are_compared_where_both_take_as_long() {
+        let run = |hours, tail| Outcome { hours, tail, rate: 1.0 };
+        let slow = [10.0, 20.0, 30.0].map(|tail| run(100.0, tail));
+        let fast = [40.0, 80.0, 120.0].map(|tail| run(10.0, tail));
+        let ours: [&[Outcome]; 2] = [&slow, &fast];
+        // In between, at the square root of both: 20, 40 and 60, against twice, three and four times that.
+        let hours = 31.622_776_601_683_79;
+        let theirs = [run(hours, 40.0), run(hours, 120.0), run(hours, 240.0)];
+        let ratio = at_equal_time(&ours, &theirs).expect("all within");
+        assert!((ratio.mean - libm::cbrt(1.0 / 24.0)).abs() < 1e-9, "{ratio:?}");
+        assert!(ratio.is_better() == (ratio.high < 1.0) && !ratio.is_worse());
+        let beyond = [run(200.0, 1.0), theirs[0], theirs[1]];
+        assert_eq!(at_equal_time(&ours, &beyond), None);
     }
 }

@@ -46,7 +46,7 @@ fn a_rebuild_alone_is_a_full_pass() {
     for (layout, off) in [(0, 0.02), (1, 0.05)] {
         let mut world = modelled.world_in(layout, State::Rebuilding, 7).expect("a world");
         let (least, most) = (u64::MAX, u64::MAX);
-        world.command(Admin::Pace(Pacing { least, most, share: None }));
+        world.command(Admin::Pace(Pacing::between(least, most)));
         let sample = modelled.run_on(&mut world, &key(layout, 1), 7).expect("runs");
         let seconds = sample.values[0].expect("a time");
         assert!((seconds / pass - 1.0).abs() < off, "{seconds} s, a pass takes {pass} s");
@@ -78,5 +78,5 @@ fn a_faster_rebuild_costs_the_foreground_more() {
         floor.hours,
         shares[0].hours
     );
-    assert_eq!(Policy::ALL.map(Policy::name).len(), 5);
+    assert_eq!(Policy::ALL.map(Policy::name).len(), 6);
 }

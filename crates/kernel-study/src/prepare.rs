@@ -1,5 +1,6 @@
 //! Fits studies to what guests can be.
 
+use raidlab_core::contract::PacingRule;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_models::HostSpec;
 use raidlab_models::host::Kernel;
@@ -91,10 +92,13 @@ fn check_layout(layout: &NamedLayout) -> Result<(), KernelError> {
         let reason = "md reads copies as it sees fit; leave `policy` out, or write md";
         return Err(refused(&name, reason));
     }
-    if layout.settings.pacing.share.is_some() {
-        return Err(refused(&name, "md paces by rates; write `least` and `most`"));
+    match layout.settings.pacing.rule {
+        PacingRule::Activity => Ok(()),
+        PacingRule::Share(_) => Err(refused(&name, "md paces by rates; write `least` and `most`")),
+        PacingRule::Depth(_) => {
+            Err(refused(&name, "`sync_io_depth` is of md since 6.16; guests run 6.1 and 6.12"))
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -125,6 +129,7 @@ mod tests {
             ("", "level = \"raid1+0\"\narrays = 2\nmembers = 4\nspares = 1", "mdadm --monitor"),
             ("", "level = \"raid1\"\nmembers = 2\npolicy = \"gmirror-load\"", "`policy`"),
             ("", "level = \"raid1\"\nmembers = 2\npacing = { share = \"30%\" }", "`least`"),
+            ("", "level = \"raid1\"\nmembers = 2\npacing = { sync_io_depth = 32 }", "6.16"),
         ];
         for (head, layout, expected) in refusals {
             let error = with(head, layout).expect_err(layout);

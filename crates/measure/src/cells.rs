@@ -305,7 +305,7 @@ impl<'a> Cells<'a> {
     /// Rebuilds what is missing to its end, untimed and as fast as it goes.
     fn make_whole(&self, target: &mut RawTarget, key: &CellKey) -> Result<(), CellError> {
         let engine = target.engine_mut();
-        engine.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None })?;
+        engine.pace(Pacing::between(u64::MAX, u64::MAX))?;
         if key.state == State::Degraded {
             let member = lost_member(engine.array().geometry());
             engine.add(member, self.spare(key.layout)?)?;

@@ -98,7 +98,7 @@ fn a_rebuild_takes_the_time_that_its_pace_allows() {
         let lost = MemberIndex(1);
         for (most, least_s, most_s) in [(u64::MAX, 0.2, 1.5), (32 << 20, 1.9, 2.4)] {
             let mut config = config(level, members, Consistency::Resync);
-            config.settings.pacing = Pacing { least: 1, most, share: None };
+            config.settings.pacing = Pacing::between(1, most);
             let mut world = world(&config);
             one(&mut world, IoOp::Write, 0, 1024);
             world.fail(lost);
@@ -155,7 +155,7 @@ fn drives_and_arrays_of_nested_levels_are_rebuilt() {
         ("raid0+1(2x2) chunk=64K", 3, 2 * MEMBER.0),
     ] {
         let mut config = Config::uniform(name.parse().expect("is a layout"), MEMBER);
-        config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+        config.settings.pacing = Pacing::between(u64::MAX, u64::MAX);
         let mut world = world(&config);
         let drive_of = MemberIndex(lost);
         assert_eq!(world.submit(IoOp::Write, Sector(0), Sectors(2048), false).0, 0);
@@ -184,7 +184,7 @@ fn drives_and_arrays_of_nested_levels_are_rebuilt() {
 /// A world of nested levels with data, spares and drives that fail, until all is as before.
 fn with_spares(name: &str, spares: u64, lost: &[u16]) -> World {
     let mut config = Config::uniform(name.parse().expect("is a layout"), MEMBER);
-    config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    config.settings.pacing = Pacing::between(u64::MAX, u64::MAX);
     let mut world = world(&config);
     for spare in 0..spares {
         world.add_spare(drive(100 + spare)).expect("it is large enough");

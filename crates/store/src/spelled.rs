@@ -1,5 +1,6 @@
 //! A study with every choice spelled out, also those its file leaves to defaults.
 
+use raidlab_core::contract::PacingRule;
 use raidlab_core::{SECTOR_BYTES, Sectors};
 use raidlab_study::{CellKey, DriveSource, Drives, IDLE_REBUILD, NamedLayout, State, Study, cells};
 use raidlab_workload::WorkloadSpec;
@@ -84,7 +85,10 @@ fn layout(study: &Study, named: &NamedLayout) -> Value {
         "most_bad_blocks": settings.most_bad_blocks,
         "pacing_least": settings.pacing.least,
         "pacing_most": settings.pacing.most,
-        "pacing_share": settings.pacing.share,
+        "pacing_share": match settings.pacing.rule {
+            PacingRule::Share(share) => Some(share),
+            _ => None,
+        },
         "clean_after_ns": settings.clean_after.0,
         "bitmap_delay_ns": settings.bitmap_delay.0,
         "tie": format!("{:?}", settings.tie),
@@ -100,6 +104,9 @@ fn layout(study: &Study, named: &NamedLayout) -> Value {
     }
     if named.spares > 0 {
         spelled["spares"] = json!(named.spares);
+    }
+    if let PacingRule::Depth(depth) = settings.pacing.rule {
+        spelled["sync_io_depth"] = json!(depth);
     }
     if let Some(inner) = &layout.inner {
         spelled["inner"] = json!(inner.to_string());

@@ -83,7 +83,7 @@ impl CrashConfig {
         config.settings = Settings {
             consistency,
             most_bad_blocks: 4,
-            pacing: Pacing { least: 1 << 40, most: 1 << 40, share: None },
+            pacing: Pacing::between(1 << 40, 1 << 40),
             clean_after: Nanos::from_millis(200),
             bitmap_delay: Nanos::from_millis(5000),
             cached_stripes: u32::from(caches),

@@ -1,6 +1,6 @@
 //! Random arrays.
 
-use raidlab_core::contract::Pacing;
+use raidlab_core::contract::{Pacing, PacingRule};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, Nanos, Redundancy, Rotation, Sectors, Settings, Tie,
@@ -240,7 +240,14 @@ fn settings(random: &mut SplitMix64, mode: Mode, kind: Kind, layout: &Layout) ->
         most_corrected: if random.chance(20) { 2 } else { 20 },
         most_bad_blocks: if random.chance(20) { 1 } else { 8 },
         pacing: Pacing {
-            share: random.chance(20).then(|| 10 + random.below(91) as u8),
+            rule: match random.chance(20).then(|| 10 + random.below(91) as u8) {
+                // A few by depth, down to one stripe at a time.
+                Some(number) if number.is_multiple_of(4) => {
+                    PacingRule::Depth(u16::from(number / 4 - 2))
+                }
+                Some(share) => PacingRule::Share(share),
+                None => PacingRule::Activity,
+            },
             ..Pacing::default()
         },
         tie: ties[random.below(3) as usize],

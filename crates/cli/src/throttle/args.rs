@@ -7,8 +7,8 @@ use clap::Args;
 /// What a rebuild costs the work beside it, by how it is paced, and which setting to use
 ///
 /// A cell of the study (a layout, a workload, a number of processes) is run while a member is rebuilt, with each
-/// setting of each policy: md's rates as kernels before 6.16 have them, shares of the time as mClock and ZFS deal
-/// them out (only the share, not their queues), and raidlab's own, which holds a p99 by feedback.
+/// setting of each policy: md's rates as kernels before 6.16 have them, md's depth since 6.16, shares of the time as
+/// mClock and ZFS deal them out (only the share, not their queues), and raidlab's own, which holds a p99 by feedback.
 ///
 /// The time of a rebuild is what it would be if the work never stopped. Modelled drives, virtual time, no filesystem.
 #[derive(Args, Clone, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct ThrottleOptions {
     /// How many processes [default: the most of the study]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) processes: Option<u32>,
-    /// Which policies: md, md-max, mclock-like, zfs-like, feedback [default: all]
+    /// Which policies: md, md-max, md-6.16, mclock-like, zfs-like, feedback [default: all]
     #[arg(long, value_name = "POLICY,..", value_delimiter = ',')]
     pub(crate) policy: Option<Vec<String>>,
     /// What 99 of 100 requests may take while it is rebuilt, such as 100ms: the fastest setting that holds it

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use raidlab_advise::days;
-use raidlab_explore::throttle::{Outcome, Policy, knee, tail_at};
+use raidlab_explore::throttle::{Outcome, PairedRatio, Policy, at_equal_time, knee};
 use raidlab_risk::words;
 use raidlab_study::cell_title;
 use serde_json::{Value, json};
@@ -56,37 +56,16 @@ impl Curves<'_> {
         (of(|one| one.tail), of(|one| one.rate))
     }
 
-    /// Feedback against md where both rebuild in the same time: the ratio of p99 with its 95 % interval, for each of
-    /// md's settings that lies within feedback's curve.
-    fn against_md(&self) -> Vec<(&Point, f64, (f64, f64))> {
-        let ours = self.of(Policy::Feedback);
-        let compared = |point: &&Point| {
-            let log = |(seed, run): (usize, &Outcome)| {
-                let curve = ours.iter().filter_map(|one| one.runs.get(seed));
-                let curve: Vec<(f64, f64)> = curve.map(|run| (run.hours, run.tail)).collect();
-                Some(libm::log(tail_at(&curve, run.hours)? / run.tail))
-            };
-            let logs: Vec<f64> = point.runs.iter().enumerate().filter_map(log).collect();
-            let count = logs.len() as f64;
-            (logs.len() >= 3).then(|| {
-                let mean = logs.iter().sum::<f64>() / count;
-                let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
-                let error = libm::sqrt(squares / (count - 1.0) / count) * student(logs.len());
-                (libm::exp(mean), (libm::exp(mean - error), libm::exp(mean + error)))
-            })
-        };
-        let is_md = |point: &&Point| matches!(point.policy, Policy::Md | Policy::MdMax);
-        let points = self.points.iter().filter(is_md);
+    /// Feedback against md where both rebuild in the same time, for each of md's settings that lies within feedback's
+    /// curve.
+    fn against_md(&self) -> Vec<(&Point, PairedRatio)> {
+        let ours: Vec<&[Outcome]> =
+            self.of(Policy::Feedback).iter().map(|point| point.runs.as_slice()).collect();
+        let points = self.points.iter().filter(|point| point.policy.is_of_md());
         points
-            .filter_map(|point| compared(&point).map(|(ratio, range)| (point, ratio, range)))
+            .filter_map(|point| at_equal_time(&ours, &point.runs).map(|ratio| (point, ratio)))
             .collect()
     }
-}
-
-/// The quantile of Student's law that leaves 2.5 % above, for means of so many.
-fn student(count: usize) -> f64 {
-    const QUANTILES: [f64; 9] = [12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
-    QUANTILES.get(count.saturating_sub(2)).copied().unwrap_or(2.1)
 }
 
 fn rebuilt(hours: f64) -> String {
@@ -139,6 +118,7 @@ pub(super) fn text(curves: &Curves<'_>) -> String {
 /// Which setting to use, and what it rests on.
 fn sentences(curves: &Curves<'_>) -> Vec<String> {
     let mut told = Vec::new();
+    // Those whose effect was compared with a kernel's.
     let of_md = [Policy::Md, Policy::MdMax];
     match curves.most {
         Some(most) => {
@@ -172,8 +152,9 @@ fn sentences(curves: &Curves<'_>) -> Vec<String> {
     }
     told.extend(feedback(curves));
     told.push(
-        "md's rule is that of kernels before 6.16 (docs/fidelity.md has how near the model comes to 6.1 and 6.12); the \
-         in-flight limit of 6.16 and later is not modelled. mclock-like and zfs-like are shares of the time only."
+        "md and md-max follow the rule of kernels before 6.16 (docs/fidelity.md has how near the model comes to 6.1 and \
+         6.12). md-6.16 is the rule since then, not checked against a kernel. mclock-like and zfs-like are shares of \
+         the time only."
             .to_owned(),
     );
     told.push(format!("Losing data: {}. RAID is not a backup.", words::SCOPE));
@@ -185,11 +166,11 @@ fn feedback(curves: &Curves<'_>) -> Option<String> {
     if compared.is_empty() {
         return None;
     }
-    let better = compared.iter().filter(|(_, _, range)| range.1 < 1.0).count();
+    let better = compared.iter().filter(|(_, ratio)| ratio.is_better()).count();
     let worse: Vec<String> = compared
         .iter()
-        .filter(|(_, _, range)| range.0 > 1.0)
-        .map(|(point, ratio, _)| format!("{} ({ratio:.2} times)", point.setting.in_words()))
+        .filter(|(_, ratio)| ratio.is_worse())
+        .map(|(point, ratio)| format!("{} ({:.2} times)", point.setting.in_words(), ratio.mean))
         .collect();
     let all = compared.len();
     let mut told = format!(
@@ -226,8 +207,9 @@ pub(super) fn json(curves: &Curves<'_>) -> String {
         let at = curves.knee(policy);
         json!({ "policy": policy.name(), "setting": at.map(|at| curves.of(policy)[at].setting.in_words()) })
     });
-    let equal = curves.against_md().into_iter().map(|(point, ratio, range)| {
-        json!({ "md": point.setting.in_words(), "p99_ratio": ratio, "low": range.0, "high": range.1 })
+    let equal = curves.against_md().into_iter().map(|(point, ratio)| {
+        let PairedRatio { mean, low, high } = ratio;
+        json!({ "md": point.setting.in_words(), "p99_ratio": mean, "low": low, "high": high })
     });
     pretty(&json!({
         "schema_version": 1,

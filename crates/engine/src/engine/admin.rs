@@ -214,7 +214,7 @@ impl Engine {
     /// As [`finish_background`](Self::finish_background); [`EngineErrorKind::Refused`] for a level
     /// without redundancy, and while a member is missing.
     pub fn scrub(&mut self, cancel: &AtomicBool) -> Result<Sectors, EngineError> {
-        self.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None })?;
+        self.pace(Pacing::between(u64::MAX, u64::MAX))?;
         // Earlier scrubs may have left their events.
         let before = self.events.len();
         self.admin(Admin::StartScrub(Scrub::Check))?;

@@ -82,7 +82,7 @@ pub(crate) fn exchange(guest: &Guest, arrays: &Arrays) {
 
 /// Puts blank drives into the places of the lost members and waits until they are rebuilt.
 fn rebuild(engine: &mut Engine, files: &Files, array: &TestArray, set: Set) {
-    let fast = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    let fast = Pacing::between(u64::MAX, u64::MAX);
     engine.pace(fast).unwrap_or_else(|error| panic!("{array}: {error}"));
     for member in array.rebuilt() {
         let failed = engine.take_out(MemberIndex(*member));

@@ -116,7 +116,7 @@ impl Files {
                 engine.stop().unwrap();
             }
             Left::HalfRebuilt => {
-                engine.pace(Pacing { least: 1, most: 64 << 10, share: None }).unwrap();
+                engine.pace(Pacing::between(1, 64 << 10)).unwrap();
                 engine.add(MemberIndex(LOST as u16), self.device(section, FRESH)).unwrap();
                 assert!(matches!(engine.background(), [Work::Rebuild(_)]), "{case}");
                 engine.stop().unwrap();
@@ -192,7 +192,7 @@ fn assemble(devices: Vec<Member>, options: &MdOptions) -> Engine {
 }
 
 fn finish(engine: &mut Engine) {
-    let fast = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    let fast = Pacing::between(u64::MAX, u64::MAX);
     engine.pace(fast).unwrap();
     engine.finish_background(&AtomicBool::new(false)).unwrap();
 }

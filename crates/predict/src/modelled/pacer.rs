@@ -1,32 +1,35 @@
 //! Pacing by feedback: a rebuild gets as much of the time as leaves the foreground its response time.
 
 use raidlab_core::Nanos;
-use raidlab_core::contract::{Admin, Pacing};
+use raidlab_core::contract::{Admin, Pacing, PacingRule};
 use raidlab_sim::World;
 
-/// Requests from one look to the next.
-const WINDOW: usize = 100;
+/// How far a request moves the share, in logarithms: up where all is well, down where it took too long. A hundred that
+/// are well are as much as one that is not, so the share rests where one in a hundred takes longer than the target.
+const UP: f64 = 0.01 * GAIN;
+const DOWN: f64 = 0.99 * GAIN;
+const GAIN: f64 = 0.05;
+/// Requests from one doubling to the next while none took too long.
+const DOUBLING: u32 = 100;
 
-/// Holds the p99 of the foreground at a target while there is a rebuild: after every hundred requests, their 99th
-/// gives the rebuild a larger share of the time when it is below the target (twice as much until it is above it for the
-/// first time), and a third less when it is above. Never less than the floor.
+/// Holds the p99 of the foreground at a target while there is a rebuild: each request within the target gives the
+/// rebuild a little more of the time, each beyond it 99 times as much less (a stochastic approximation of a quantile,
+/// Robbins and Monro 1951). Until the first beyond it, the share doubles after every hundred. Never less than the floor.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     target: Nanos,
     /// Percent of the time.
-    floor: u8,
+    floor: f64,
     share: f64,
-    /// It was never above the target.
-    starts: bool,
-    window: Vec<Nanos>,
+    /// Requests since it was doubled; `None` once one was above the target.
+    starts: Option<u32>,
 }
 
 impl Pacer {
     /// Begins at the floor, in percent of the time: 1 to 100.
     pub fn new(target: Nanos, floor: u8) -> Self {
-        let floor = floor.clamp(1, 100);
-        let window = Vec::with_capacity(WINDOW);
-        Self { target, floor, share: f64::from(floor), starts: true, window }
+        let floor = f64::from(floor.clamp(1, 100));
+        Self { target, floor, share: floor, starts: Some(0) }
     }
 
     /// How the rebuild begins.
@@ -35,48 +38,70 @@ impl Pacer {
     }
 
     fn pacing(&self) -> Pacing {
-        Pacing { share: Some(self.share as u8), ..Pacing::default() }
+        Pacing { rule: PacingRule::Share(self.share as u8), ..Pacing::default() }
     }
 
     /// A request of the foreground took this long.
     pub(super) fn answered(&mut self, world: &mut World, took: Nanos) {
-        self.window.push(took);
-        if self.window.len() < WINDOW {
-            return;
-        }
-        self.window.sort_unstable();
-        let tail = self.window[WINDOW * 99 / 100 - 1];
-        self.window.clear();
         let before = self.share as u8;
-        let is_within = tail <= self.target;
-        self.starts &= is_within;
-        self.share = match self.starts {
-            true => (2.0 * self.share).min(100.0),
-            false => next(self.share, f64::from(self.floor), is_within),
-        };
+        self.learn(took);
         if self.share as u8 != before {
             world.command(Admin::Pace(self.pacing()));
         }
     }
-}
 
-/// The share after a look.
-fn next(share: f64, floor: f64, is_within: bool) -> f64 {
-    let next = if is_within { (share * 1.1).max(share + 1.0) } else { share * 2.0 / 3.0 };
-    next.clamp(floor, 100.0)
+    fn learn(&mut self, took: Nanos) {
+        let is_within = took <= self.target;
+        let step = match (&mut self.starts, is_within) {
+            (Some(answered), true) => {
+                *answered = (*answered + 1) % DOUBLING;
+                if *answered == 0 { std::f64::consts::LN_2 } else { 0.0 }
+            }
+            (_, true) => UP,
+            (starts, false) => {
+                *starts = None;
+                -DOWN
+            }
+        };
+        self.share = (self.share * libm::exp(step)).clamp(self.floor, 100.0);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Response times of which one in a hundred is above the target leave the share where it is; with fewer it rises,
+    /// with more it falls.
     #[test]
-    fn a_share_rises_slowly_and_falls_by_a_third() {
-        assert_eq!(next(30.0, 5.0, false), 20.0);
-        assert!((next(30.0, 5.0, true) - 33.0).abs() < 1e-9);
-        assert_eq!(
-            (next(5.0, 5.0, false), next(2.0, 1.0, true), next(99.0, 5.0, true)),
-            (5.0, 3.0, 100.0)
-        );
+    fn a_share_rests_where_one_in_a_hundred_takes_too_long() {
+        let target = Nanos::from_millis(20);
+        let after = |every: u32| {
+            let mut pacer = Pacer::new(target, 5);
+            (pacer.share, pacer.starts) = (30.0, None);
+            for request in 1..=2_000 {
+                let is_late = request % every == 0;
+                pacer.learn(Nanos(target.0 + u64::from(is_late)));
+            }
+            pacer.share
+        };
+        assert!((after(100) - 30.0).abs() < 0.01, "{}", after(100));
+        assert!(after(200) > 45.0 && after(50) < 20.0, "{} {}", after(200), after(50));
+        assert_eq!(after(2), 5.0);
+    }
+
+    #[test]
+    fn a_share_doubles_until_something_takes_too_long() {
+        let mut pacer = Pacer::new(Nanos(10), 5);
+        for _ in 0..200 {
+            pacer.learn(Nanos(10));
+        }
+        assert!((pacer.share - 20.0).abs() < 1e-9);
+        pacer.learn(Nanos(11));
+        assert!((pacer.share - 20.0 * libm::exp(-DOWN)).abs() < 1e-9 && pacer.starts.is_none());
+        for _ in 0..10_000 {
+            pacer.learn(Nanos(1));
+        }
+        assert_eq!(pacer.share, 100.0, "and never more than all of it");
     }
 }

@@ -1,7 +1,7 @@
 //! Keys for how arrays keep redundancy consistent and how background work goes: for the whole study, and
 //! for a layout.
 
-use raidlab_core::contract::Pacing;
+use raidlab_core::contract::{Pacing, PacingRule};
 use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Consistency, Layout, Limits, SECTOR_BYTES, Sectors, Settings, Size, Tie};
 
@@ -215,29 +215,42 @@ fn sectors(table: &Table<'_>, key: &str) -> Result<Option<Sectors>, StudyError> 
     sectors.map(Some).ok_or_else(wrong)
 }
 
-/// `pacing = { least = "1MB/s", most = "200MB/s", share = "30%" }`.
+/// `pacing = { least = "1MB/s", most = "200MB/s", share = "30%" }`, or `sync_io_depth = 32`.
 fn pacing(table: &Table<'_>) -> Result<Option<Pacing>, StudyError> {
     const KEY: &str = "pacing";
     let example = "pacing = { least = \"1MB/s\", most = \"200MB/s\" }";
     let Some(inner) = table.table(KEY, example)? else { return Ok(None) };
-    inner.check_keys(&["least", "most", "share"])?;
+    inner.check_keys(&["least", "most", "share", DEPTH])?;
     let plain = Pacing::default();
+    let share = share(&inner)?;
+    let depth = inner.integer(DEPTH, 1..=1024)?;
     let pacing = Pacing {
         least: rate(&inner, "least")?.unwrap_or(plain.least),
         most: rate(&inner, "most")?.unwrap_or(plain.most),
-        share: share(&inner)?,
+        rule: match (share, depth) {
+            (Some(share), _) => PacingRule::Share(share),
+            (None, Some(depth)) => PacingRule::Depth(depth as u16),
+            (None, None) => PacingRule::Activity,
+        },
     };
-    if pacing.share.is_some() && inner.has("least") {
-        let reason = "stands beside `least`; a share of the time takes its place, so give one";
-        return Err(inner.error(Kind::WrongValue, "share", reason));
+    for other in ["least", DEPTH] {
+        if share.is_some() && inner.has(other) {
+            let reason = format!(
+                "stands beside `{other}`; a share of the time takes its place, so give one"
+            );
+            return Err(inner.error(Kind::WrongValue, "share", reason));
+        }
     }
-    if pacing.most < pacing.least && pacing.share.is_none() {
+    if pacing.most < pacing.least && share.is_none() {
         let reason =
             format!("{}/s is less than the least, {}/s", Size(pacing.most), Size(pacing.least));
         return Err(inner.error(Kind::WrongValue, "most", reason));
     }
     Ok(Some(pacing))
 }
+
+/// md's name for it, since 6.16.
+const DEPTH: &str = "sync_io_depth";
 
 fn rate(table: &Table<'_>, key: &str) -> Result<Option<u64>, StudyError> {
     const RIGHT: &str = "write bytes a second, such as \"1MB/s\" or \"200MiB/s\"";

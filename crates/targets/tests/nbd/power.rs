@@ -125,7 +125,7 @@ fn config(level: Level, members: u16, consistency: Consistency) -> EngineConfig 
     let layout = if level.has_chunks() { layout.with_chunk(Sectors(16)) } else { layout };
     let mut config = EngineConfig::new(layout);
     config.settings.consistency = consistency;
-    config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    config.settings.pacing = Pacing::between(u64::MAX, u64::MAX);
     config.limits.plans = 4;
     config.limits.requests = 8;
     config

@@ -257,7 +257,7 @@ fn degraded_and_rebuilding_ranges_are_told() {
     assert_eq!(client.states(REDUNDANCY, 0, size), [(0, 1)]);
     let begun = served.server.with_engine(0, |engine| {
         // It is stopped on its way: nothing goes on any more.
-        engine.pace(Pacing { least: 1, most: 1 << 20, share: None }).unwrap();
+        engine.pace(Pacing::between(1, 1 << 20)).unwrap();
         let fresh = MemoryMember::new(Sectors(1 << 16)).unwrap();
         engine.add(MemberIndex(2), fresh.into())
     });
@@ -274,9 +274,7 @@ fn degraded_and_rebuilding_ranges_are_told() {
     assert!(border <= 2 * 512 * good(&served).0, "{border}");
     served
         .server
-        .with_engine(0, |engine| {
-            engine.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None })
-        })
+        .with_engine(0, |engine| engine.pace(Pacing::between(u64::MAX, u64::MAX)))
         .unwrap()
         .unwrap();
     while client.states(REDUNDANCY, 0, size) != [(0, 0)] {

@@ -126,6 +126,8 @@ pub(super) struct Running {
     began: (u64, Time),
     /// Ranges in flight.
     pub(super) windows: u32,
+    /// Sectors of these.
+    sectors: u64,
     pub(super) mismatched: u64,
     pub(super) lost: u64,
     /// How far it is was told last, in 64ths.
@@ -155,7 +157,8 @@ pub(super) enum Then {
 /// When it began is a matter of time.
 impl Hash for Running {
     fn hash<H: Hasher>(&self, key: &mut H) {
-        let Self { work, cursor, end, began: _, windows, mismatched, lost, told, kept } = *self;
+        let Self { work, cursor, end, began: _, windows, sectors: _, mismatched, lost, told, kept } =
+            *self;
         (work, cursor, end, windows, mismatched, lost, told, kept).hash(key);
     }
 }

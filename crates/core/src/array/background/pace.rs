@@ -5,11 +5,15 @@
 //! looks at what the members did for others first. When that was more than 32 KiB on one of them since it was last
 //! found to be, what is in flight ends before the range is begun. So a few small requests a second hardly slow it down.
 //!
+//! Since 6.16 (`sync_io_within_limit` and `is_mddev_idle` of that kernel) a bounded amount is in flight without a look.
+//! With more, the array is looked at: when it had requests since the last look, or has some, what is in flight ends
+//! first. This rule was written from its description and has not been compared with a kernel.
+//!
 //! Rates are kept as moments: what was begun at rate r moves the moment on by its bytes / r, and
 //! work is ahead of the rate while that moment lies ahead. How far behind it may fall is bounded, so
 //! that a pause is not made up for in one go.
 
-use crate::contract::Pacing;
+use crate::contract::{Pacing, PacingRule};
 use crate::units::Time;
 
 /// A driver's timers may come this late without costing speed.
@@ -27,17 +31,22 @@ pub(super) struct Activity {
     moved: Vec<u64>,
     /// The same when it was last found to be in use, less what work had in flight there.
     noted: Vec<i64>,
+    /// What all of them had moved at the last look at the array.
+    looked: u64,
+    /// Sectors that the next range may have.
+    room: u64,
 }
 
 impl Activity {
     pub(super) fn new(devices: usize) -> Self {
-        Self { moved: vec![0; devices], noted: vec![0; devices] }
+        Self { moved: vec![0; devices], noted: vec![0; devices], looked: 0, room: u64::MAX }
     }
 
     /// Work begins.
     pub(super) fn begin(&mut self) {
         self.moved.fill(0);
         self.noted.fill(0);
+        self.looked = 0;
     }
 
     /// A member has moved so many sectors for somebody else.
@@ -62,6 +71,30 @@ impl Activity {
             }
         }
         is_idle
+    }
+
+    /// Before a look: the next range is not bounded.
+    pub(super) fn unbound(&mut self) {
+        self.room = u64::MAX;
+    }
+
+    /// How long the next range may be.
+    pub(super) fn room(&self) -> u64 {
+        self.room
+    }
+
+    /// Whether more may be begun by the rule of 6.16: `in_flight` sectors are, of `most` beside requests.
+    pub(super) fn is_within(&mut self, in_flight: u64, most: u64, has_requests: bool) -> bool {
+        let moved = self.total();
+        let is_used = has_requests || moved != self.looked;
+        if in_flight < most {
+            if is_used {
+                self.room = most - in_flight;
+            }
+            return true;
+        }
+        self.looked = moved;
+        !is_used
     }
 }
 
@@ -157,7 +190,7 @@ impl Pace {
         }
     }
 
-    /// Whether another range may be begun beside those in flight; `is_idle`: whether members were in use for others.
+    /// Whether another range may be begun beside those in flight; `is_idle`: whether the rule finds room for it.
     pub(super) fn may_begin(
         &mut self,
         now: Time,
@@ -171,7 +204,7 @@ impl Pace {
         }
         let mut is_slow = self.least_at <= now.0;
         if let Some(marks) = &mut self.marks
-            && self.pacing.share.is_none()
+            && !matches!(self.pacing.rule, PacingRule::Share(_))
         {
             let done = self.begun.saturating_sub(u64::from(in_flight) * self.range);
             let speed = marks.speed(now.0, done);
@@ -181,15 +214,15 @@ impl Pace {
             }
             is_slow = speed <= self.pacing.least;
         }
-        let may = match self.pacing.share {
-            Some(_) => !self.closed,
-            None if in_flight == 0 => {
+        let may = match self.pacing.rule {
+            PacingRule::Share(_) => !self.closed,
+            _ if in_flight == 0 => {
                 // Looked at all the same: what was moved up to now counts no more.
                 let _ = self.gives_way || is_slow || is_idle();
                 self.gives_way = false;
                 true
             }
-            None => {
+            _ => {
                 self.gives_way = self.gives_way || !is_slow && !is_idle();
                 !self.gives_way
             }
@@ -199,7 +232,7 @@ impl Pace {
 
     /// A range is done; `left` are in flight.
     pub(super) fn ended(&mut self, now: Time, left: u32) {
-        let Some(share) = self.pacing.share else { return };
+        let PacingRule::Share(share) = self.pacing.rule else { return };
         self.closed = left > 0;
         if left == 0 {
             let busy = u128::from(now.0 - self.busy_since.min(now.0));
@@ -235,7 +268,7 @@ mod tests {
 
     #[test]
     fn work_is_never_faster_than_the_most() {
-        let mut pace = Pace::new(Pacing { least: 1000, most: 1000, share: None });
+        let mut pace = Pace::new(Pacing::between(1000, 1000));
         pace.begin(Time(SECOND));
         assert_eq!(pace.may_begin(Time(SECOND), 0, || true), MayBegin::Yes);
         pace.started(Time(SECOND), 2000, true);
@@ -246,7 +279,7 @@ mod tests {
 
     #[test]
     fn where_members_are_in_use_all_in_flight_ends_first() {
-        let mut pace = Pace::new(Pacing { least: 1, most: u64::MAX, share: None });
+        let mut pace = Pace::new(Pacing::between(1, u64::MAX));
         pace.begin(Time(SECOND));
         pace.started(Time(SECOND), 1000, true);
         let now = Time(2 * SECOND);
@@ -263,7 +296,7 @@ mod tests {
 
     #[test]
     fn md_sleeps_when_it_was_too_fast_in_the_seconds_begun() {
-        let mut pace = Pace::of_md(Pacing { least: 1_000, most: 200_000, share: None });
+        let mut pace = Pace::of_md(Pacing::between(1_000, 200_000));
         pace.begin(Time(SECOND));
         for _ in 0..20 {
             assert_eq!(pace.may_begin(Time(SECOND), 0, || true), MayBegin::Yes);
@@ -291,8 +324,23 @@ mod tests {
     }
 
     #[test]
+    fn beside_requests_so_much_is_in_flight_at_most() {
+        let mut activity = Activity::new(1);
+        activity.begin();
+        assert!(activity.is_within(0, 256, false) && activity.room() == u64::MAX, "nobody there");
+        assert!(activity.is_within(200, 256, true));
+        assert_eq!(activity.room(), 56);
+        activity.unbound();
+        assert!(!activity.is_within(256, 256, true), "a request is under way");
+        assert!(activity.is_within(256, 256, false), "none is, nor was");
+        activity.count(0, 1);
+        assert!(!activity.is_within(300, 256, false), "one was");
+        assert!(activity.is_within(300, 256, false) && activity.room() == u64::MAX, "once");
+    }
+
+    #[test]
     fn a_share_of_the_time_rests_as_long_as_the_rest() {
-        let mut pace = Pace::new(Pacing { least: 1, most: u64::MAX, share: Some(25) });
+        let mut pace = Pace::new(Pacing { least: 1, most: u64::MAX, rule: PacingRule::Share(25) });
         pace.begin(Time(0));
         pace.started(Time(0), 1000, true);
         pace.ended(Time(SECOND), 1);

@@ -9,7 +9,7 @@ use crate::array::member_set::MemberSet;
 use crate::array::setup::Setup;
 use crate::array::write_intent::Bitmap;
 use crate::bugs::Bug;
-use crate::contract::{Event, Pacing, Work};
+use crate::contract::{Event, Pacing, PacingRule, Work};
 use crate::units::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Time};
 
 /// Progress is told this often in the course of a piece of work.
@@ -143,6 +143,7 @@ impl Background {
             end,
             began: (from, now),
             windows: 0,
+            sectors: 0,
             mismatched: 0,
             lost: 0,
             told: from * TOLD / end.max(1),
@@ -224,8 +225,13 @@ impl Background {
         }
     }
 
-    /// Whether another range may be begun now.
-    pub(in crate::array) fn may_begin(&mut self, setup: &Setup, now: Time) -> MayBegin {
+    /// Whether another range may be begun now; `has_requests`: whether the array is asked for something else.
+    pub(in crate::array) fn may_begin(
+        &mut self,
+        setup: &Setup,
+        now: Time,
+        has_requests: impl FnOnce() -> bool,
+    ) -> MayBegin {
         // One range is left for healing, where there is more than one.
         let most = self.windows.capacity().saturating_sub(1).max(1);
         let in_flight = self.work.map_or(0, |running| running.windows);
@@ -237,8 +243,18 @@ impl Background {
             return MayBegin::No;
         }
         let rows = u64::from(in_flight) * setup.window_rows;
+        let sectors = self.work.map_or(0, |running| running.sectors);
         let Self { pace, activity, .. } = self;
-        pace.may_begin(now, in_flight, || activity.is_idle(rows))
+        activity.unbound();
+        let rule = pace.pacing.rule;
+        pace.may_begin(now, in_flight, || match rule {
+            PacingRule::Depth(depth) => {
+                // A stripe of 4 KiB, or RESYNC_PAGES of a mirror.
+                let piece = if setup.parities > 0 { 8 } else { 128 };
+                activity.is_within(sectors, u64::from(depth) * piece, has_requests())
+            }
+            _ => activity.is_idle(rows),
+        })
     }
 
     /// How fast it goes from now on.
@@ -258,7 +274,7 @@ impl Background {
     ) -> Option<ResyncWindow> {
         let running = self.work?;
         let cursor = running.cursor;
-        let most = setup.window_rows.min(running.end - cursor);
+        let most = setup.window_rows.min(running.end - cursor).min(self.activity.room());
         let of = match running.work {
             Work::Rebuild(member) | Work::Replace(member) => Some(member),
             _ => None,
@@ -302,6 +318,7 @@ impl Background {
         if let Some(running) = &mut self.work {
             running.cursor = to;
             running.windows += 1;
+            running.sectors += u64::from(window.len);
         }
         Some(window)
     }
@@ -349,6 +366,7 @@ impl Background {
         }
         let Some(running) = &mut self.work else { return false };
         running.windows -= 1;
+        running.sectors -= u64::from(window.len);
         running.mismatched += u64::from(window.mismatched);
         running.lost += u64::from(window.lost);
         let left = running.windows;

@@ -3,7 +3,9 @@
 //! Whether a command can be carried out is asked before anything is changed.
 
 use super::Array;
-use crate::contract::{Admin, Event, Output, Pacing, Refusal, RepairSource, Scrub, Work};
+use crate::contract::{
+    Admin, Event, Output, Pacing, PacingRule, Refusal, RepairSource, Scrub, Work,
+};
 use crate::units::{MemberIndex, Sectors};
 
 impl Array {
@@ -50,9 +52,13 @@ impl Array {
                 .cannot_be_replaced(member, consent)
                 .or_else(|| self.does_not_fit(member, sectors)),
             Admin::StartScrub(scrub) => self.cannot_be_scrubbed(scrub),
-            Admin::Pace(Pacing { least, most, share }) => {
-                let share = share.is_none_or(|share| (1..=100).contains(&share));
-                (most == 0 || least > most || !share).then_some(Refusal::OutOfRange)
+            Admin::Pace(Pacing { least, most, rule }) => {
+                let is_rule = match rule {
+                    PacingRule::Activity => true,
+                    PacingRule::Depth(depth) => depth > 0,
+                    PacingRule::Share(share) => (1..=100).contains(&share),
+                };
+                (most == 0 || least > most || !is_rule).then_some(Refusal::OutOfRange)
             }
             Admin::StopBackground => None,
             Admin::Stop if self.log.is_replaying() => Some(Refusal::Busy),

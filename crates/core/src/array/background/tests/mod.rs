@@ -13,7 +13,7 @@ use crate::contract::{Event, IoOutcome, JobResult, Pacing, ParityOp, Scrub};
 use crate::layout::Level;
 use crate::units::{Sector, Sectors};
 
-const PACING: Pacing = Pacing { least: 1, most: u64::MAX, share: None };
+const PACING: Pacing = Pacing::between(1, u64::MAX);
 const ONE: MemberIndex = MemberIndex(1);
 const NO: Roles = Roles::NONE;
 
@@ -120,7 +120,7 @@ fn what_is_done_ends_where_the_lowest_range_in_flight_begins() {
     bench.begin(Work::Rebuild(ONE));
     let ranges: Vec<u32> = (0..3).map(|_| bench.range().expect("there is work")).collect();
     assert_eq!(
-        bench.background.may_begin(&bench.setup, Time(1)),
+        bench.background.may_begin(&bench.setup, Time(1), || false),
         MayBegin::No,
         "one is for healing"
     );

@@ -218,6 +218,7 @@ fn work_ends_when_as_much_time_has_passed_for_what_is_left() {
         end: 1000,
         began: (began, Time(100)),
         windows: 0,
+        sectors: 0,
         mismatched: 0,
         lost: 0,
         told: 0,
@@ -346,7 +347,7 @@ fn as_many_ranges_as_there_are_units_but_one() {
         bench.background = Background::new(9, windows, PACING, no_barrier());
         bench.begin(SCRUB);
         let mut begun = 0;
-        while bench.background.may_begin(&bench.setup, Time(1 << 60)) == MayBegin::Yes {
+        while bench.background.may_begin(&bench.setup, Time(1 << 60), || false) == MayBegin::Yes {
             bench.range().expect("there is work");
             begun += 1;
         }
@@ -356,7 +357,7 @@ fn as_many_ranges_as_there_are_units_but_one() {
     full.begin(SCRUB);
     while full.background.windows.insert(ResyncWindow::idle()).is_some() {}
     assert_eq!(
-        full.background.may_begin(&full.setup, Time(1)),
+        full.background.may_begin(&full.setup, Time(1), || false),
         MayBegin::No,
         "all are for healing"
     );
@@ -486,19 +487,19 @@ fn a_replacement_takes_over_once_and_only_in_its_work() {
 fn a_new_pace_counts_from_now_on() {
     let mut bench = bench(Level::Raid5, 4, Consistency::None);
     bench.begin(SCRUB);
-    let slow = Pacing { least: 1, most: 1, share: None };
+    let slow = Pacing::between(1, 1);
     bench.background.set_pacing(Time(5), slow);
     bench.range().expect("there is work");
     let second = 1_000_000_000;
     let at = Time(5 + 64 * 512 * second);
-    assert_eq!(bench.background.may_begin(&bench.setup, Time(6)), MayBegin::At(at));
+    assert_eq!(bench.background.may_begin(&bench.setup, Time(6), || false), MayBegin::At(at));
     // Of mirrors a range is so much of each member.
     let mut mirror = super::bench(Level::Raid10, 4, Consistency::None);
     mirror.begin(SCRUB);
     mirror.background.set_pacing(Time(5), slow);
     mirror.range().expect("there is work");
     let at = Time(5 + 32 * 512 * second);
-    assert_eq!(mirror.background.may_begin(&mirror.setup, Time(6)), MayBegin::At(at));
+    assert_eq!(mirror.background.may_begin(&mirror.setup, Time(6), || false), MayBegin::At(at));
 }
 
 #[test]

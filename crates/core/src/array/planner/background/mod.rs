@@ -103,7 +103,8 @@ impl Array {
 
     /// Whether another range may be begun now; if it is only a matter of time, the array is woken.
     fn may_begin_window(&mut self) -> bool {
-        match self.background.may_begin(&self.setup, self.now) {
+        let has_requests = || self.requests.slots.used().next().is_some();
+        match self.background.may_begin(&self.setup, self.now, has_requests) {
             MayBegin::Yes => return self.passes_barrier(),
             MayBegin::No => {}
             MayBegin::At(at) => self.timers.set(Timer::Pace, at),

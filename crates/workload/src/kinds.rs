@@ -177,6 +177,11 @@ pub const KINDS: &[KindEntry] = &[
         summary: crate::small_files::SUMMARY,
         make: crate::small_files::make,
     },
+    KindEntry {
+        name: "filebench",
+        summary: crate::filebench::SUMMARY,
+        make: crate::filebench::make,
+    },
     KindEntry { name: "fio", summary: crate::fio::SUMMARY, make: crate::fio::make },
 ];
 

@@ -35,6 +35,7 @@ pub mod content;
 mod cp;
 mod dd;
 mod error;
+mod filebench;
 mod fill_files;
 pub mod fio;
 mod hdparm;

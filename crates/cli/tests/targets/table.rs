@@ -113,6 +113,9 @@ pub(crate) static TABLE: &[Row] = &[
     row("small-files", "files=20 dirs=2", "create stat delete",
         "create_per_s stat_per_s delete_per_s seconds", Memory)
         .not_raw("small-files makes and deletes files by name"),
+    row("filebench", "personality=varmail files=20 threads=2 loops=2", "work",
+        "ops_per_s mib_per_s latency_mean_ms latency_p99_ms", Writes)
+        .not_raw("filebench makes and deletes files by name"),
     row("fio", "rw=randread size=1m", "run", "iops mib_per_s latency_mean_ms latency_p99_ms", Reads),
 ];
 

@@ -1,0 +1,371 @@
+//! What each personality asks for, against the facts of its workload file, on the target that does nothing.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::kinds;
+use crate::null::{NullStep, NullTarget};
+use crate::op::{Class, FilePath, Io, Mark, Root, Seek};
+
+fn parameters(text: &str) -> Parameters {
+    let pairs = text.split_whitespace().map(|pair| pair.split_once('=').expect("key=value"));
+    Parameters::new(pairs).expect("no key twice")
+}
+
+fn workload(text: &str) -> Arc<dyn Workload> {
+    kinds::make("filebench", parameters(text)).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn run_on(text: &str, seed: u64, copies: u32) -> (NullTarget, RunRecord) {
+    let mut target = NullTarget::default();
+    target.keep_steps();
+    let plan = workload(text).plan(&Setting::new(copies, seed)).expect("a plan");
+    assert!(plan.needs_filesystem.is_some() && plan.asks_time);
+    let record = target.run(plan).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    (target, record)
+}
+
+fn run(text: &str) -> (NullTarget, RunRecord) {
+    run_on(text, 1, 1)
+}
+
+/// What a process asked for, a word for each, without what is between threads.
+fn words(target: &NullTarget, process: usize) -> Vec<String> {
+    let mine = target.steps().iter().filter(|step| step.process == process);
+    mine.filter_map(|step| word(&step.op)).collect()
+}
+
+fn word(op: &Op) -> Option<String> {
+    Some(match op {
+        Op::Open { flags, .. } => match (flags.create, flags.write, flags.sync) {
+            (true, ..) => "create".into(),
+            (_, false, _) => "open-to-read".into(),
+            (_, _, true) => "open-synced".into(),
+            _ => "open".into(),
+        },
+        Op::Close { .. } => "close".into(),
+        Op::Unlink { .. } => "delete".into(),
+        Op::Stat { .. } => "stat".into(),
+        Op::Fsync { .. } => "fsync".into(),
+        Op::Seek { to: Seek::End, .. } => "append".into(),
+        Op::Seek { .. } => "rewind".into(),
+        Op::Read { len, .. } => format!("read {}", len >> 10),
+        Op::Write { .. } => "write".into(),
+        Op::At(Io::Read { len, .. }) => format!("pread {}", len >> 10),
+        Op::Start { io: Io::Write { len, .. }, .. } => format!("aiowrite {}", len >> 10),
+        Op::Finish => "finish".into(),
+        Op::Compute(time) => format!("hog {}", time.0),
+        Op::Mark(Mark::GroupEnd(Class::Read)) => "=read".into(),
+        Op::Mark(Mark::GroupEnd(Class::Write)) => "=write".into(),
+        Op::Mark(Mark::GroupEnd(Class::Other)) => "=other".into(),
+        _ => return None,
+    })
+}
+
+const OPEN_READ_CLOSE: &str = "open =other rewind read 1024 read 1024 =read close =other";
+
+fn joined(target: &NullTarget, process: usize) -> String {
+    words(target, process).join(" ")
+}
+
+/// Threads of the workload file at its own scale, and flowops that count in a loop.
+#[test]
+fn each_personality_has_the_threads_and_flowops_of_its_file() {
+    for (name, threads, flowops) in [
+        ("fileserver", 50, 11),
+        ("varmail", 16, 13),
+        // With the first append a log is opened, which counts.
+        ("webserver", 100, 32),
+        ("webproxy", 100, 19),
+    ] {
+        let (_, record) = run(&format!("personality={name} loops=1"));
+        assert_eq!(record.processes.len(), threads, "{name}");
+        let counted = all(&record).count;
+        let expected = threads as u64 * flowops;
+        // What somebody has open is not deleted, and does not count.
+        assert!(counted <= expected && counted >= expected - threads as u64, "{name}: {counted}");
+    }
+}
+
+#[test]
+fn fileserver_makes_appends_to_reads_and_deletes_files() {
+    let (target, _) = run("personality=fileserver threads=1 files=60 loops=1 size=100KiB");
+    let expected = "create =other write =write close =other open =other append write =write close =other \
+        open =other rewind read 1024 read 1024 =read close =other delete =other stat =other";
+    assert_eq!(joined(&target, 0), expected);
+}
+
+#[test]
+fn varmail_makes_each_append_durable() {
+    let (target, _) = run("personality=varmail threads=1 files=60 loops=1");
+    let expected = "delete =other create =other append write =write fsync =other close =other open =other \
+        rewind read 1024 read 1024 =read append write =write fsync =other close =other";
+    assert_eq!(joined(&target, 0), format!("{expected} {OPEN_READ_CLOSE}"));
+}
+
+#[test]
+fn webserver_reads_ten_files_and_appends_to_the_log() {
+    let (target, _) = run("personality=webserver threads=2 files=60 loops=2");
+    let reads = vec![OPEN_READ_CLOSE.replacen("open", "open-to-read", 1); 10].join(" ");
+    let first = format!("{reads} open =other append write =write");
+    assert_eq!(joined(&target, 0), format!("{first} {reads} append write =write"));
+}
+
+#[test]
+fn webproxy_replaces_a_file_and_reads_five() {
+    let (target, _) = run("personality=webproxy threads=1 files=60 loops=1");
+    let expected = "delete =other create =other append write =write close =other";
+    assert_eq!(joined(&target, 0), format!("{expected} {}", [OPEN_READ_CLOSE; 5].join(" ")));
+    let plan = workload("personality=webproxy files=2000 loops=1").plan(&Setting::new(1, 1));
+    let sizes: Vec<u64> = made(plan.expect("a plan"));
+    assert!(sizes.iter().all(|size| *size == 16 << 10), "all alike");
+}
+
+/// Sizes of the files that are there at the start.
+fn made(plan: Plan) -> Vec<u64> {
+    let mut target = NullTarget::default();
+    let plan = Plan { run: Vec::new(), ..plan };
+    target.run(plan).expect("makes files");
+    let names = target.names();
+    let mut sizes = Vec::new();
+    let mut left = vec![FilePath { root: Root::Target, text: "".into() }];
+    while let Some(directory) = left.pop() {
+        for entry in names.list(&directory).expect("is there") {
+            let text = format!("{}/{}", directory.text, entry.name);
+            let path = FilePath::target(text.trim_start_matches('/'));
+            if entry.is_directory {
+                left.push(path);
+            } else {
+                sizes.push(names.status(names.find(&path).expect("there")).size);
+            }
+        }
+    }
+    sizes
+}
+
+#[test]
+fn files_are_as_many_and_as_large_as_the_workload_file_says() {
+    for (name, files, share, mean) in [
+        ("fileserver", 10_000, 0.8, 131_072.0),
+        ("varmail", 1_000, 0.8, 16_384.0),
+        ("webserver", 1_001, 1.0, 16_384.0),
+        ("webproxy", 10_000, 0.8, 16_384.0),
+        ("oltp", 11, 1.0, 10_485_760.0),
+    ] {
+        let text = format!("personality={name}");
+        let sizes = made(workload(&text).plan(&Setting::new(1, 3)).expect("a plan"));
+        let (count, files) = (sizes.len() as f64, f64::from(files));
+        // Within five deviations of the binomial law; whole sets are whole.
+        let off = 5.0 * f64::sqrt(files * share * (1.0 - share));
+        assert!((count - files * share).abs() <= off, "{name}: {count}");
+        let average = sizes.iter().sum::<u64>() as f64 / count;
+        let deviation = mean / f64::sqrt(1.5 * count);
+        assert!((average - mean).abs() < 4.0 * deviation, "{name}: {average}");
+    }
+    let small = workload("personality=videoserver size=1MiB");
+    let videos = made(small.plan(&Setting::new(1, 3)).expect("a plan"));
+    assert!(videos.iter().all(|size| *size == 1 << 20));
+    assert!((32 + 97 - 35..32 + 97 + 35).contains(&videos.len()), "{}", videos.len());
+}
+
+#[test]
+fn appends_are_up_to_16_kib_and_whole_pieces_are_written() {
+    let (target, _) = run("personality=varmail threads=4 files=400 loops=200");
+    let appended = |step: &NullStep| match step.op {
+        Op::Write { len, times, .. } => Some((len, times)),
+        _ => None,
+    };
+    let appends: Vec<(u64, u64)> = target.steps().iter().filter_map(appended).collect();
+    assert!(appends.iter().all(|(len, times)| (1..16_384).contains(len) && *times == 1));
+    let mean = appends.iter().map(|(len, _)| len).sum::<u64>() / appends.len() as u64;
+    assert!((7_800..8_600).contains(&mean), "uniform: {mean}");
+
+    // Of files of 2.5 MiB in the mean the last piece of 1 MiB is written whole; of those below 1 MiB it is the file.
+    let (target, _) = run("personality=fileserver threads=1 files=60 loops=40 size=2560KiB");
+    let writes: Vec<(u64, u64)> = target.steps().iter().filter_map(appended).collect();
+    assert!(writes.iter().any(|(len, times)| *len == 1 << 20 && *times > 1));
+    assert!(writes.iter().all(|(len, times)| *len <= 1 << 20 && (*times == 1 || *len == 1 << 20)));
+}
+
+/// A shadow reads 2 KiB of each data file in turn, opened once for each of 128 descriptors, and posts to the log writer
+/// and to each of the writers.
+#[test]
+fn oltp_reads_in_turn_and_writes_synced() {
+    let (target, record) = run("personality=oltp threads=3 writers=2 files=4 loops=300");
+    assert_eq!(record.processes.len(), 3 + 1 + 2);
+    let mine = words(&target, 0);
+    let count = |words: &[String], word: &str| words.iter().filter(|one| *one == word).count();
+    assert_eq!((count(&mine, "open"), count(&mine, "pread 2")), (128, 300));
+    assert_eq!(count(&mine, "hog 200000"), 300);
+    let puts = target.steps().iter().filter(|step| matches!(step.op, Op::At(_)));
+    let mut files: BTreeMap<u16, u64> = BTreeMap::new();
+    for step in puts {
+        let Op::At(Io::Read { fd, at, len }) = step.op else { panic!("a read") };
+        assert!(at.is_multiple_of(2048) && at + len <= 10 << 20);
+        *files.entry(fd.0).or_default() += 1;
+    }
+    assert_eq!((files.len(), files[&127], files[&0]), (128, 9, 6), "300 = 2 x 128 + 44");
+    // 900 posts are less than a writer waits for: each writes a hundred at once and blocks.
+    let writer = words(&target, 4);
+    assert_eq!((count(&writer, "aiowrite 2"), count(&writer, "open-synced")), (100, 100));
+    assert_eq!((count(&writer, "hog 10000"), count(&writer, "finish")), (1, 0));
+    let log = words(&target, 3);
+    assert_eq!(log[..5], ["open-synced", "=other", "aiowrite 256", "finish", "=other"]);
+}
+
+/// The writers go on with each 1,000 posts, the log writer with each 3,200, and wait for half of what is under way.
+#[test]
+fn semaphores_couple_writers_to_readers() {
+    let (target, _) = run("personality=oltp threads=5 writers=3 files=4 loops=1250");
+    let count = |process: usize, word: &str| {
+        words(&target, process).iter().filter(|one| *one == word).count()
+    };
+    // 6,250 posts: six thousands, 3,200 once. Each began once before.
+    for writer in [6, 7, 8] {
+        assert_eq!(count(writer, "aiowrite 2"), 700, "writer {writer}");
+    }
+    assert_eq!(count(5, "aiowrite 256"), 2);
+    // Of 100 half, then of what is left and 100 more, and so on.
+    let mut under_way = 0;
+    let finished: usize = (0..6)
+        .map(|_| {
+            under_way += 100;
+            let waits = under_way / 2;
+            under_way -= waits;
+            waits
+        })
+        .sum();
+    assert_eq!(count(6, "finish"), finished);
+}
+
+/// So many posts may come before a writer blocks for the first time: its `highwater`.
+#[test]
+fn semaphores_begin_as_high_as_the_workload_file_says() {
+    let groups = Personality::new(Name::Oltp, &Name::Oltp.usual()).groups;
+    let begin: Vec<_> = groups.iter().map(|group| (group.threads, group.semaphores)).collect();
+    assert_eq!(begin, [(200, None), (1, Some((0, 1_000))), (10, Some((1, 2_000)))]);
+}
+
+/// 96 events a second of a MiB each; each reader is given an event for four reads, from its second on.
+#[test]
+fn videos_are_sent_at_the_rate_of_events() {
+    let text = "personality=videoserver size=16MiB threads=8 time=20s";
+    let (target, record) = run(text);
+    let read = record.totals().reads;
+    let mib = read.bytes as f64 / f64::from(1 << 20);
+    assert!((mib / 20.0 / 96.0 - 1.0).abs() < 0.03, "{mib} MiB in 20 s");
+    let took = workload(text).values(&record);
+    assert!(took[0].is_some_and(|ops| (ops / (96.0 * 4.0) - 1.0).abs() < 0.1), "{took:?}");
+    // The writer replaces a video each 10 s: at 0, 10, and not at 20.
+    let writer = joined(&target, 8);
+    let cycle = "delete =other create =other write =write close =other";
+    assert_eq!(writer, format!("{cycle} {cycle}"));
+    // Ten events after 10 s: each had a read for nothing and one that waits; an event is good for four more.
+    let (_, slow) = run("personality=videoserver size=16MiB threads=8 time=15s rate=1");
+    assert_eq!(slow.totals().reads.count, 8 * 2 + 10 * 4);
+    let least = slow.processes[..8].iter().map(|one| one.phases[0].reads.count).min();
+    assert_eq!(least, Some(6), "nobody takes two at once");
+    let (_, free) = run("personality=videoserver size=16MiB threads=2 time=1s rate=0");
+    assert!(free.totals().reads.bytes > 10 * (96 << 20), "without events nothing limits");
+    // A video ends, and begins again.
+    assert!(words(&target, 0).iter().any(|word| word == "rewind"));
+}
+
+#[test]
+fn a_run_ends_by_time_or_by_loops() {
+    let (target, _) = run("personality=varmail threads=2 files=400 time=3ms");
+    let last = target.steps().iter().map(|step| step.at.0).max().expect("steps");
+    assert!((3_000_000..3_100_000).contains(&last), "{last}");
+    let deleted = |loops: u32| {
+        let (target, _) = run(&format!("personality=fileserver threads=2 files=400 loops={loops}"));
+        words(&target, 1).iter().filter(|word| *word == "create").count()
+    };
+    assert_eq!((deleted(1), deleted(7)), (1, 7));
+}
+
+/// Of two videos each is there with one half: with a quarter of the seeds none is, and the writer finds nothing to delete.
+#[test]
+fn a_run_without_files_left_is_over() {
+    let counted = |seed| {
+        let text = "personality=videoserver size=1MiB passive=2 threads=2 loops=1000 rate=0";
+        all(&run_on(text, seed, 1).1).count
+    };
+    let runs: Vec<u64> = (0..24).map(counted).collect();
+    let over = runs.iter().filter(|counted| **counted < 10).count();
+    assert!((1..16).contains(&over), "{runs:?}");
+    assert!(runs.iter().filter(|counted| **counted >= 2_000).count() == 24 - over, "{runs:?}");
+}
+
+#[test]
+fn what_is_asked_for_comes_from_the_seed() {
+    let steps = |seed| {
+        let (target, _) = run_on("personality=fileserver threads=3 files=90 loops=5", seed, 2);
+        format!("{:?}", target.steps().iter().map(|step| &step.op).collect::<Vec<_>>())
+    };
+    assert_eq!(steps(1), steps(1));
+    assert_ne!(steps(1), steps(2));
+}
+
+#[test]
+fn what_stays_is_expected() {
+    let expected =
+        |text: &str| workload(text).plan(&Setting::new(2, 1)).expect("a plan").expected.len();
+    assert_eq!(expected("personality=webserver files=50 loops=1"), 100);
+    assert_eq!(expected("personality=oltp loops=1"), 22);
+    assert_eq!(expected("personality=videoserver size=1MiB"), 64);
+    assert_eq!(expected("personality=varmail loops=1"), 0);
+    let unchecked = Setting { checked: false, ..Setting::new(2, 1) };
+    let plan = workload("personality=oltp").plan(&unchecked).expect("a plan");
+    assert!(plan.expected.is_empty());
+}
+
+#[test]
+fn nonsense_is_named() {
+    for (text, words) in [
+        ("personality=mail", "personality: `mail` is not one of fileserver, varmail,"),
+        ("files=0", "files: `0` is not a whole number from 1"),
+        (
+            "files=100",
+            "files: 100 are too few for 50 threads that make and delete them; at least 500",
+        ),
+        ("threads=5000", "threads: `5000` is not a whole number"),
+        ("personality=oltp threads=4090", "threads: 4101 in all are more than 4096"),
+        ("personality=oltp size=1KiB", "size: 1KiB is less than a read of 2KiB"),
+        ("size=32TiB", "size: 32TiB is too large"),
+        ("time=5s loops=3", "loops: a run ends by time or by loops"),
+        ("time=0s", "time: is 0"),
+        ("loops=0", "loops: `0` is not"),
+        ("writers=3", "writers: is none of fileserver's but of oltp"),
+        ("rate=3", "rate: is none of fileserver's but of oltp and videoserver"),
+        ("personality=oltp passive=3", "passive: is none of oltp's but of videoserver"),
+        ("metric=iops", "metric: `iops` is not one of ops_per_s,"),
+        ("nfiles=3", "nfiles: is not a parameter"),
+    ] {
+        let error = kinds::make("filebench", parameters(text)).expect_err(text).to_string();
+        assert!(error.starts_with(words), "{text}: {error}");
+    }
+    let many = workload("personality=webproxy").plan(&Setting::new(50, 1)).expect_err("too many");
+    assert!(many.to_string().starts_with("threads: 50 copies have 5000"), "{many}");
+    let raw = Setting { space: Some(1 << 40), ..Setting::new(1, 1) };
+    assert!(workload("loops=1").plan(&raw).expect_err("no files").to_string().contains("by name"));
+}
+
+#[test]
+fn values_words_and_sizes() {
+    let mail = workload("personality=varmail loops=3 metric=latency_p99_ms");
+    let words = "filebench's varmail: 16 threads on 1000 files of 16KiB in the mean, 3 times each";
+    assert_eq!((mail.description().as_str(), mail.default_name().as_str()), (words, "varmail"));
+    let names: Vec<&str> = mail.metrics().iter().map(|metric| metric.name).collect();
+    assert_eq!(names, ["latency_p99_ms", "ops_per_s", "mib_per_s", "latency_mean_ms"]);
+    let (_, record) = run("personality=varmail loops=3");
+    let values = mail.values(&record);
+    let took = record.last_done().as_secs();
+    assert_eq!(values[1], Some(all(&record).count as f64 / took));
+    assert!(values.iter().all(|value| value.is_some_and(|value| value > 0.0)), "{values:?}");
+    let resized = |text: &str, bytes| workload(text).resized(bytes).map(|one| one.description());
+    let more = resized("personality=webserver", 32 << 20).expect("a size");
+    assert!(more.contains("2048 files of 16KiB"), "{more}");
+    let more = resized("personality=oltp", 1 << 30).expect("a size");
+    assert!(more.contains("10 files of 102.4MiB") || more.contains("10 files of"), "{more}");
+    assert!(resized("personality=varmail", 16 << 10).is_err(), "one file for 16 threads");
+}

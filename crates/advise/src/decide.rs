@@ -6,6 +6,7 @@ use raidlab_study::State;
 use crate::candidate::{Candidate, Candidates, Mode, candidates, modes};
 use crate::fidelity::{Figure, median_error, spread};
 use crate::growth::{Growth, growth};
+use crate::meter;
 use crate::objectives::{Costs, Objective, Weights, dominates, score, weights};
 use crate::relax;
 use crate::search::{
@@ -110,6 +111,7 @@ pub fn advise(wanted: &Wanted, pool: &dyn Pool) -> Result<Advice, NoAdvice> {
     if found.all.is_empty() {
         return Err(NoAdvice::Limits(relax::before_runs(wanted)));
     }
+    meter::check(wanted, &found.all).map_err(NoAdvice::Input)?;
     let weights = weights(wanted.prefer, wanted.limits.capacity.is_some());
     let mut search = Search::new(wanted, pool, &found.all, weights);
     let left = search.halved(raidlab_random::mix(&[wanted.seed, 1]))?;
@@ -206,7 +208,8 @@ fn off(wanted: &Wanted, objective: Objective, (one, other): (&Finalist, &Finalis
             (of(Figure::Rate), luck(one, other, speed))
         }
         Objective::Tail => {
-            let tail = |one: &Finalist, at: usize| one.rounds[at].tail(counted_state(wanted));
+            let tail =
+                |one: &Finalist, at: usize| one.rounds[at].tail(wanted, counted_state(wanted));
             (of(Figure::Tail), luck(one, other, tail))
         }
         // Rebuild times are the model's; what else nobody knows is the same for both.
@@ -280,7 +283,7 @@ fn consistency(
     let measured = search.runs_of(all, seed, "what consistency costs")?;
     let figures = |one: &Finalist| {
         let speed = one.median(|run| run.speed(wanted, State::Healthy));
-        let tail = one.median(|run| run.tail(State::Healthy));
+        let tail = one.median(|run| run.tail(wanted, State::Healthy));
         (speed.unwrap_or(1.0), tail.unwrap_or(1.0))
     };
     let (speed, tail) = figures(pick);
@@ -364,7 +367,7 @@ fn growths(wanted: &Wanted, finalists: &[Finalist]) -> Vec<(usize, Growth)> {
 
 impl Finalist {
     /// The median over the rounds of what a figure is.
-    pub fn median(&self, of: impl Fn(&crate::meter::Measured) -> Option<f64>) -> Option<f64> {
+    pub fn median(&self, of: impl Fn(&meter::Measured) -> Option<f64>) -> Option<f64> {
         median(&self.rounds.iter().filter_map(of).collect::<Vec<f64>>())
     }
 }

@@ -1,6 +1,6 @@
 //! Which layout to use: everything there is to choose from, measured on modelled drives, and one recommendation.
 //!
-//! [`Wanted`] is what is asked: drives, work ([`PROFILES`]), limits, people. [`candidates`] enumerates level, copies,
+//! [`Wanted`] is what is asked: drives, work ([`profiles`]), limits, people. [`candidates`] enumerates level, copies,
 //! width, chunk, spares and nesting, and says why others are left out. [`advise`] looks at all of them shortly and at
 //! the better ones for longer ([`halve`]), runs the last ones again on seeds that nobody chose by, and gives an
 //! [`Advice`]: a [`Verdict`] that becomes "either" where the model's error could flip it, what would change it, what
@@ -33,6 +33,7 @@ mod growth;
 mod machine;
 mod meter;
 mod objectives;
+mod personality;
 mod profile;
 mod relax;
 mod remarks;
@@ -52,7 +53,7 @@ pub use objectives::{
     Costs, Figures, LEAST_RISK, NO_TAIL, Objective, Weights, distance, dominates, front, halve,
     keep, score, weights,
 };
-pub use profile::{Counted, PROFILES, Part, Profile};
+pub use profile::{Counted, Part, Profile, profiles};
 pub use remarks::{checks, chunk_in_words, commands, days, growth_in_words, warnings};
 pub use search::{Finalist, InTurn, NoAdvice, Pool, ROUNDS, Search, Spent};
 pub use wanted::{

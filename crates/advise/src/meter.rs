@@ -2,11 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::Layout;
+use raidlab_core::{Layout, SECTOR_BYTES, Sectors};
+use raidlab_models::host::HostSpec;
 use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
 use raidlab_study::{
-    CellKey, DriveSource, Drives, NamedLayout, Only, Origin, Sample, State, Study,
+    CellKey, DriveSource, Drives, NamedLayout, Only, Origin, Sample, State, Study, StudyErrorKind,
 };
 
 use crate::candidate::{Candidate, Mode};
@@ -50,8 +51,8 @@ pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, St
     let space = plans.iter().filter_map(|plan| candidate(plan).usable(wanted.member())).min();
     let workload = |part: &Part| {
         let requests = match part.counted {
-            Counted::Megabytes => (requests / LARGE).max(FEWEST_LARGE),
-            Counted::Operations => requests,
+            Counted::Megabytes | Counted::Read => (requests / LARGE).max(FEWEST_LARGE),
+            Counted::Operations | Counted::Metric(..) => requests,
         };
         part.workload(wanted.streams, requests, space.unwrap_or(0))
     };
@@ -72,7 +73,7 @@ pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, St
         processes: vec![1],
         states: State::ALL.to_vec(),
         member_size: (!wanted.sizes.is_empty()).then(|| wanted.member()),
-        filesystem: None,
+        filesystem: wanted.profile.filesystem.clone(),
         drives: vec![Drives {
             name: wanted.drive.name.clone(),
             source: DriveSource::Model(wanted.drive.name.clone()),
@@ -81,7 +82,7 @@ pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, St
         }],
         layouts: plans.iter().map(layout).collect(),
         workloads,
-        host: None,
+        host: wanted.profile.host.clone(),
         paths: Vec::new(),
         parameters: Vec::new(),
         calibration: None,
@@ -90,6 +91,31 @@ pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, St
         modelled: false,
         only: Only::default(),
         origin: Origin::default(),
+    })
+}
+
+/// Checks that a study's work runs on each candidate; other work is made to fit.
+///
+/// # Errors
+/// In words, with the workload and the candidate.
+pub(crate) fn check(wanted: &Wanted, candidates: &[Candidate]) -> Result<(), String> {
+    let profile = &wanted.profile;
+    if !profile.is_own() {
+        return Ok(());
+    }
+    let plans: Vec<Plan> = candidates.iter().map(Plan::from).collect();
+    let study = study(wanted, &plans, wanted.requests)?;
+    let capacity =
+        |one: &Candidate| Sectors(one.usable(wanted.member()).unwrap_or(0) / SECTOR_BYTES);
+    let capacities: Vec<Sectors> = candidates.iter().map(capacity).collect();
+    let memory = profile.host.as_ref().map_or_else(HostSpec::default, |host| host.spec).memory;
+    let checked = study.check_capacity(&capacities, &vec![1; plans.len()], |_| Some(memory));
+    checked.map_err(|error| {
+        let hint = "leave such layouts out by --among or --capacity, or let the study need less";
+        match error.kind {
+            StudyErrorKind::DoesNotFit => format!("{}: {}; {hint}", profile.name, error.reason),
+            _ => format!("{}: {}", profile.name, error.reason),
+        }
     })
 }
 
@@ -123,7 +149,14 @@ pub(crate) fn run(modelled: &Modelled<'_>, plan: usize, seed: u64) -> Result<Mea
             if !study.layouts[plan].can_be(state) {
                 continue;
             }
-            let key = CellKey { layout: plan, workload: part, processes: 1, state, again: false };
+            let processes = study.processes_of(&study.workloads[part]).first().copied();
+            let key = CellKey {
+                layout: plan,
+                workload: part,
+                processes: processes.unwrap_or(1),
+                state,
+                again: false,
+            };
             let seed = raidlab_random::mix(&[seed, part as u64, state as u64]);
             let world = modelled.world_in(plan, state, seed);
             let sample = world.and_then(|mut world| modelled.run_on(&mut world, &key, seed));
@@ -145,14 +178,22 @@ impl Measured {
         self.samples.iter().map(|(_, _, sample)| sample.ops).sum()
     }
 
-    /// What a part did in a second, as people count it: bytes, or reads and writes; `None` without such a state.
+    /// What a part did in a second, as people count it: bytes, reads and writes, or what it measures first (of what is
+    /// better when it is lower, one over it); `None` without such a state.
     pub fn rate(&self, wanted: &Wanted, part: usize, state: State) -> Option<f64> {
         let (_, _, sample) = self.of(state).find(|(of, _, _)| *of == part)?;
         let seconds = sample.last_done.as_secs().max(1e-9);
-        Some(match wanted.profile.parts[part].counted {
-            Counted::Megabytes => sample.bytes as f64 / seconds,
-            Counted::Operations => sample.ops as f64 / seconds,
-        })
+        let counted = wanted.profile.parts[part].counted;
+        match counted {
+            Counted::Megabytes => Some(sample.bytes as f64 / seconds),
+            Counted::Read => Some((sample.bytes - sample.bytes_written) as f64 / seconds),
+            Counted::Operations => Some(sample.ops as f64 / seconds),
+            // The other way round it is the same.
+            Counted::Metric(..) => {
+                let value = sample.values.first().copied().flatten()?;
+                (value > 0.0).then(|| counted.shown(value))
+            }
+        }
     }
 
     /// The geometric mean of the rates of all parts.
@@ -164,9 +205,16 @@ impl Measured {
     }
 
     /// Seconds that 99 of 100 requests of the slowest part took at most.
-    pub fn tail(&self, state: State) -> Option<f64> {
-        let tails = self.of(state).filter_map(|(_, _, sample)| sample.latency);
-        tails.map(|latency| latency.p99.as_secs()).reduce(f64::max)
+    pub fn tail(&self, wanted: &Wanted, state: State) -> Option<f64> {
+        let tail = |(part, _, sample): &(usize, State, Sample)| {
+            let own = match wanted.profile.parts[*part].counted {
+                Counted::Metric(_, Some(at)) => sample.values.get(at).copied().flatten(),
+                _ => None,
+            };
+            let reads_and_writes = || Some(sample.latency?.p99.as_secs());
+            own.map(|milliseconds| milliseconds / 1e3).or_else(reads_and_writes)
+        };
+        self.of(state).filter_map(tail).reduce(f64::max)
     }
 
     /// Hours of a rebuild while the work goes on all the time; infinite where it got nowhere.

@@ -67,7 +67,7 @@ pub(crate) fn after_runs(wanted: &Wanted, finalists: &[Finalist]) -> Vec<String>
         best.map(|(value, one)| (value, one.candidate.to_string()))
     };
     if let Some(most) = limits.tail {
-        let tails = finalists.iter().map(|one| (worst_tail(&one.rounds), one));
+        let tails = finalists.iter().map(|one| (worst_tail(wanted, &one.rounds), one));
         if let Some((least, name)) = named(tails.min_by(|one, other| one.0.total_cmp(&other.0)))
             && least > most
         {

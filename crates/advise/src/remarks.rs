@@ -13,6 +13,8 @@ use crate::wanted::Wanted;
 const WIDE: u16 = 12;
 /// From this size on latent errors of a whole drive matter while it is read.
 const LARGE: u64 = 4_000_000_000_000;
+/// Work that waits until its writes are durable.
+const FLUSHING: [&str; 4] = ["database", "vm", "varmail", "oltp"];
 
 /// What a reader must be warned of.
 pub fn warnings(wanted: &Wanted, advice: &Advice) -> Vec<String> {
@@ -118,7 +120,7 @@ fn of_drives(wanted: &Wanted, parity: bool) -> Vec<String> {
                     .into(),
             );
             let protected = spec.figures().power_loss_protection;
-            let flushes = wanted.profile.name == "database" || wanted.profile.name == "vm";
+            let flushes = FLUSHING.contains(&wanted.profile.name.as_str());
             if !protected && flushes {
                 told.push(
                     "This SSD has no protection against power loss: each flush waits for the flash.".into(),
@@ -167,9 +169,9 @@ pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     if pick.layout.survives() > 0 {
         told.push("which slot is which drive: label them by serial number".to_owned());
     }
-    if wanted.profile.parts.iter().any(|part| part.counted == Counted::Operations) {
+    if wanted.profile.parts.iter().any(|part| !matches!(part.counted, Counted::Megabytes)) {
         told.push(format!(
-            "the work itself: this is `{}`; raidlab compare takes your own, also on the drives (--on)",
+            "the work itself: this is `{}`; --study takes your own, and raidlab compare runs it on the drives (--on)",
             wanted.profile.name
         ));
     }

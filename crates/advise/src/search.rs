@@ -319,13 +319,13 @@ pub(crate) fn figures(
     let drives = f64::from(candidate.drives());
     let limits = &wanted.limits;
     let price = limits.budget.map(|budget| budget.1).or(limits.price).unwrap_or(0.0);
-    let healthy = of(&|run| run.tail(State::Healthy)).unwrap_or(0.0);
+    let healthy = of(&|run| run.tail(wanted, State::Healthy)).unwrap_or(0.0);
     // Work that comes at a rate of its own is done at that rate.
     let is_paced = wanted.profile.demand(wanted.streams).is_some();
     let speed = of(&|run| run.speed(wanted, State::Healthy)).unwrap_or(0.0);
     Figures {
         speed: if is_paced { 1.0 } else { speed },
-        tail: of(&|run| run.tail(counted_state(wanted))).unwrap_or(healthy * NO_TAIL),
+        tail: of(&|run| run.tail(wanted, counted_state(wanted))).unwrap_or(healthy * NO_TAIL),
         capacity: candidate.usable(wanted.member()).unwrap_or(0) as f64,
         risk,
         price: drives * price,
@@ -344,7 +344,7 @@ pub(crate) fn violation(wanted: &Wanted, runs: &[Measured]) -> Option<f64> {
     let mut missed = 0.0;
     let mut miss = |factor: f64| missed += libm::log(factor.max(1.0));
     if let Some(most) = limits.tail {
-        miss(worst_tail(runs) / most);
+        miss(worst_tail(wanted, runs) / most);
     }
     if let Some(least) = limits.speed {
         let speeds: Vec<f64> =
@@ -360,8 +360,10 @@ pub(crate) fn violation(wanted: &Wanted, runs: &[Measured]) -> Option<f64> {
 pub(crate) const KEEPS_UP: f64 = 0.95;
 
 /// The p99 of the worse of both states, of the median run.
-pub(crate) fn worst_tail(runs: &[Measured]) -> f64 {
-    let of = |state| median(&runs.iter().filter_map(|run| run.tail(state)).collect::<Vec<f64>>());
+pub(crate) fn worst_tail(wanted: &Wanted, runs: &[Measured]) -> f64 {
+    let of = |state| {
+        median(&runs.iter().filter_map(|run| run.tail(wanted, state)).collect::<Vec<f64>>())
+    };
     let tails = [State::Healthy, State::Degraded].into_iter().filter_map(of);
     tails.fold(0.0, f64::max)
 }

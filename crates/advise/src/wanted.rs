@@ -21,7 +21,7 @@ pub struct Wanted {
     /// What each drive holds, where they differ; an array uses as much of each as the smallest has.
     pub sizes: Vec<Sectors>,
     /// The work.
-    pub profile: &'static Profile,
+    pub profile: Profile,
     /// How many streams, people or machines.
     pub streams: u32,
     /// So much of the time the work goes on, 0 to 1.
@@ -115,16 +115,16 @@ pub const REQUESTS: u64 = 3_000;
 
 impl Wanted {
     /// A question with nothing said but drives and work.
-    pub fn new(drives: RangeInclusive<u16>, drive: DriveSpec, profile: &'static Profile) -> Self {
+    pub fn new(drives: RangeInclusive<u16>, drive: DriveSpec, profile: Profile) -> Self {
         let class = class(&drive);
         let (failures, defects) = (class.failures(), class.defects());
         Self {
             drives,
             later: None,
             sizes: Vec::new(),
-            profile,
             streams: profile.streams,
             busy: profile.busy,
+            profile,
             limits: Limits { survive: 1, ..Limits::default() },
             prefer: Prefer::default(),
             spares: 1,

@@ -67,7 +67,11 @@ const RUNS: &[(&str, &str, Compared)] = &[
     ("cp-rf", "files=30 size=300KiB", Compared::Together),
     ("small-files", "files=30 dirs=3 fsync=true", Compared::Sequences),
     // Of one thread: what several ask for depends on how long each works.
-    ("filebench", "personality=fileserver threads=1 files=20 loops=3 size=8KiB", Compared::Sequences),
+    (
+        "filebench",
+        "personality=fileserver threads=1 files=20 loops=3 size=8KiB",
+        Compared::Sequences,
+    ),
     ("filebench", "personality=varmail threads=1 files=20 loops=3", Compared::Sequences),
     ("fio", "rw=randrw size=256k ioengine=libaio iodepth=1 numjobs=2", Compared::Sequences),
     ("fio", "rw=randwrite bs=8k size=512k ioengine=libaio iodepth=8 direct=1", Compared::Sequences),

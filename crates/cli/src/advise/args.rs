@@ -22,6 +22,8 @@ use crate::risk::values::{Hours, Percents};
     raidlab advise --drives 6 --work surveillance --streams 32 --survive 2\n  \
     raidlab advise --drives 4 --drives-later 6 --work media      four now, two later\n  \
     raidlab advise --drives 4 --work vm --among 'raid10(4),raid6(4)'   only these\n  \
+    raidlab advise --drives 6 --work varmail                     a mail server, as filebench has it, on ext4\n  \
+    raidlab advise --drives 4..6 --study mine.toml               the workloads of your own study\n  \
     raidlab advise --this-machine --work nas                     what /proc/mdstat and lsblk show\n  \
     raidlab advise mine.toml --html advice.html --json -\n  \
     raidlab advise --ask                                         questions, each with why it is asked\n  \
@@ -60,6 +62,13 @@ pub(crate) struct AdviseOptions {
     /// The kind of work; --list shows them [default: nas]
     #[arg(long, value_name = "NAME", help_heading = "Work")]
     pub(crate) work: Option<String>,
+    /// A study whose workloads are the work, each as long as it is and by the most processes that the study names,
+    /// with its filesystem and host; its drives and layouts are not looked at
+    #[arg(long, value_name = "FILE", help_heading = "Work")]
+    pub(crate) study: Option<PathBuf>,
+    /// Of the study only this workload
+    #[arg(long, value_name = "NAME", help_heading = "Work")]
+    pub(crate) workload: Option<String>,
     /// How many streams, people, machines or cameras [default: that of the work]
     #[arg(long, value_name = "N", help_heading = "Work",
           value_parser = clap::value_parser!(u32).range(1..=256))]

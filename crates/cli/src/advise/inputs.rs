@@ -11,6 +11,7 @@ use raidlab_risk::{Hazard, years};
 
 use super::args::AdviseOptions;
 use crate::failure::Failure;
+use crate::output::note;
 
 /// The drive where nobody names one.
 const DRIVE: &str = "nas-8tb-7200";
@@ -18,8 +19,7 @@ const DRIVE: &str = "nas-8tb-7200";
 const WORK: &str = "nas";
 
 pub(super) fn wanted(options: &AdviseOptions) -> Result<Wanted, Failure> {
-    let profile = Profile::named(options.work.as_deref().unwrap_or(WORK))
-        .map_err(|error| Failure::input(format!("--work: {error}")))?;
+    let profile = profile(options)?;
     let drive = drive(options)?;
     let drives = drives(options)?;
     let mut wanted = Wanted::new(drives, drive, profile);
@@ -27,7 +27,7 @@ pub(super) fn wanted(options: &AdviseOptions) -> Result<Wanted, Failure> {
     for size in options.sizes.iter().flatten() {
         wanted.sizes.push(sectors("--sizes", *size)?);
     }
-    wanted.streams = options.streams.unwrap_or(profile.streams);
+    wanted.streams = options.streams.unwrap_or(wanted.streams);
     if let Some(busy) = options.busy {
         wanted.busy = busy.chance("--busy").map_err(Failure::Input)?;
     }
@@ -45,6 +45,39 @@ pub(super) fn wanted(options: &AdviseOptions) -> Result<Wanted, Failure> {
     risk(options, &mut wanted)?;
     wanted.check().map_err(Failure::Input)?;
     Ok(wanted)
+}
+
+/// The kind of work, or the workloads of a study.
+fn profile(options: &AdviseOptions) -> Result<Profile, Failure> {
+    let Some(path) = &options.study else {
+        if options.workload.is_some() {
+            return Err(Failure::input("--workload names one of a study: say --study, too"));
+        }
+        return Profile::named(options.work.as_deref().unwrap_or(WORK))
+            .map_err(|error| Failure::input(format!("--work: {error}")));
+    };
+    let refused = |flag: &str, why: &str| Err(Failure::input(format!("{flag} and --study: {why}")));
+    if options.work.is_some() {
+        return refused("--work", "each says what the work is; leave one out");
+    }
+    if options.streams.is_some() {
+        return refused("--streams", "a study says itself how many processes there are");
+    }
+    if options.requests.is_some() {
+        return refused("--requests", "a study's workloads are as long as they are");
+    }
+    let study = raidlab_study::load(path).map_err(Failure::input)?;
+    let file = path.display().to_string();
+    let profile = Profile::of_study(&study, &file, options.workload.as_deref());
+    let profile = profile.map_err(|error| Failure::input(format!("--study {file}: {error}")))?;
+    let layouts = match study.layouts.len() {
+        1 => "its layout".to_owned(),
+        count => format!("its {count} layouts"),
+    };
+    note(&format!(
+        "{file}: {layouts} and its drives are not looked at, but what --drives and --drive allow"
+    ));
+    Ok(profile)
 }
 
 fn drives(options: &AdviseOptions) -> Result<RangeInclusive<u16>, Failure> {
@@ -140,7 +173,7 @@ fn limits(options: &AdviseOptions, wanted: &mut Wanted) -> Result<(), Failure> {
         limits.tail = Some(time("--p99", text)?.as_secs());
     }
     if let Some(text) = &options.speed {
-        limits.speed = Some(rate(text, wanted.profile)?);
+        limits.speed = Some(rate(text, &wanted.profile)?);
     }
     Ok(())
 }
@@ -163,7 +196,12 @@ pub(crate) fn time(flag: &str, text: &str) -> Result<Nanos, Failure> {
 
 /// `400MB/s` or `2000`, as the work is counted.
 fn rate(text: &str, profile: &Profile) -> Result<f64, Failure> {
-    let unit = profile.parts[0].counted.unit();
+    let counted = profile.parts[0].counted;
+    let unit = counted.unit();
+    if counted.is_inverse() {
+        let reason = format!("`{}` is counted in {unit}, of which less is better", profile.name);
+        return Err(Failure::input(format!("--speed {text}: {reason}: no such limit")));
+    }
     let bytes = text.strip_suffix("/s").and_then(|size| size.trim().parse::<Size>().ok());
     let value = match (unit, bytes) {
         ("MB/s", Some(Size(bytes))) => Some(bytes as f64),
@@ -171,7 +209,11 @@ fn rate(text: &str, profile: &Profile) -> Result<f64, Failure> {
         _ => text.trim().parse::<f64>().ok(),
     };
     value.filter(|value| *value > 0.0).ok_or_else(|| {
-        let example = if unit == "MB/s" { "400MB/s" } else { "2000 (reads and writes a second)" };
+        let example = match unit {
+            "MB/s" => "400MB/s",
+            "I/O/s" => "2000 (reads and writes a second)",
+            _ => "2000",
+        };
         Failure::input(format!(
             "--speed {text}: `{}` is counted in {unit}: write {example}",
             profile.name

@@ -94,8 +94,11 @@ fn asked(wanted: &Wanted) -> Value {
 fn finalist(wanted: &Wanted, advice: &Advice, at: usize) -> Value {
     let one: &Finalist = &advice.finalists[at];
     let risk = &advice.risks[at];
-    let tail = |state: State| one.median(|run: &Measured| run.tail(state));
-    let rate = |part: usize, state: State| one.median(|run| run.rate(wanted, part, state));
+    let tail = |state: State| one.median(|run: &Measured| run.tail(wanted, state));
+    let rate = |part: usize, state: State| {
+        let counted = wanted.profile.parts[part].counted;
+        one.median(|run| run.rate(wanted, part, state)).map(|rate| counted.shown(rate))
+    };
     let parts = wanted.profile.parts.iter().enumerate().map(|(at, part)| {
         json!({
             "part": part.name,

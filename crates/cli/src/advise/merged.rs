@@ -14,13 +14,15 @@ use crate::failure::Failure;
 use crate::output::note;
 
 /// What a file may name: options, with hyphens or underscores.
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 26] = [
     "drives",
     "drives-later",
     "drive",
     "size",
     "sizes",
     "work",
+    "study",
+    "workload",
     "streams",
     "busy",
     "capacity",
@@ -135,9 +137,13 @@ fn merge(all: &mut AdviseOptions, more: AdviseOptions) {
     } else {
         take!(drives, drive, size, sizes);
     }
+    // So it is with a kind of work and a study.
+    if all.work.is_none() && all.study.is_none() {
+        take!(work, study);
+    }
     take!(
         drives_later,
-        work,
+        workload,
         streams,
         busy,
         capacity,
@@ -249,7 +255,8 @@ const QUESTIONS: [Asked; 7] = [
     },
     Asked {
         name: "work",
-        asked: "What is it for? nas, media, capture, backup, surveillance, vm, database, random-read",
+        asked: "What is it for? nas, media, capture, backup, surveillance, vm, database, random-read; or a personality \
+                of filebench, such as varmail",
         why: "parity costs small writes much and large ones little",
         default: "nas",
     },
@@ -288,7 +295,7 @@ fn ask(
     let is_said = |name: &str| match name {
         "drives" => said.drives.is_some() || said.sizes.is_some(),
         "drive" => said.drive.is_some(),
-        "work" => said.work.is_some(),
+        "work" => said.work.is_some() || said.study.is_some(),
         "survive" => said.survive.is_some(),
         "replace" => said.replace.is_some(),
         "prefer" => said.prefer.is_some(),

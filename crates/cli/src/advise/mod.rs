@@ -22,7 +22,7 @@ use pool::Threads;
 
 pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
     if options.list {
-        return output::print(&print::profiles());
+        return output::print(&print::kinds_of_work());
     }
     output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
     let wanted = inputs::wanted(&merged::all(options)?)?;

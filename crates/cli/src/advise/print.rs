@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use raidlab_advise::{
-    Advice, Finalist, Mode, NO_TAIL, Objective, PROFILES, Wanted, checks, chunk_in_words, commands,
-    days, growth_in_words, terabytes, warnings,
+    Advice, Counted, Finalist, Mode, NO_TAIL, Objective, Wanted, checks, chunk_in_words, commands,
+    days, growth_in_words, profiles, terabytes, warnings,
 };
 use raidlab_risk::{YEAR, words};
 use raidlab_study::State;
@@ -12,9 +12,9 @@ use raidlab_study::State;
 use crate::risk::print::folded;
 
 /// Kinds of work with what they are, for `--list`.
-pub(super) fn profiles() -> String {
+pub(super) fn kinds_of_work() -> String {
     let mut out = String::new();
-    for profile in &PROFILES {
+    for profile in &profiles() {
         let head = format!("{:<13} ", profile.name);
         let busy = profile.busy * 100.0;
         let text = format!(
@@ -257,32 +257,43 @@ fn milliseconds(seconds: Option<f64>) -> String {
     }
 }
 
-fn rate(value: Option<f64>, unit: &str) -> String {
-    match (value, unit) {
-        (None, _) => "lost".to_owned(),
-        (Some(bytes), "MB/s") => format!("{:.0}", bytes / 1e6),
-        (Some(operations), _) => format!("{operations:.0}"),
+fn rate(value: Option<f64>, counted: Counted) -> String {
+    let Some(rate) = value else { return "lost".to_owned() };
+    match counted {
+        Counted::Megabytes | Counted::Read => format!("{:.0}", rate / 1e6),
+        Counted::Operations => format!("{rate:.0}"),
+        Counted::Metric(..) => match counted.shown(rate) {
+            shown if shown >= 100.0 => format!("{shown:.0}"),
+            shown if shown >= 1.0 => format!("{shown:.1}"),
+            shown => format!("{shown:.3}"),
+        },
     }
 }
 
 fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
     let part = &wanted.profile.parts[0];
-    let unit = part.counted.unit();
+    let counted = part.counted;
     let _ = writeln!(
         out,
         "{:<26} {:>8} {:>7} {:>9} {:>9} {:>10} {:>8}",
-        "", "usable", unit, "p99", "degraded", "rebuilding", "rebuilt"
+        "",
+        "usable",
+        counted.unit(),
+        "p99",
+        "degraded",
+        "rebuilding",
+        "rebuilt"
     );
     for (at, one) in advice.finalists.iter().enumerate() {
         let mark = if advice.front.contains(&at) { '*' } else { ' ' };
-        let tail = |state: State| milliseconds(one.median(|run| run.tail(state)));
+        let tail = |state: State| milliseconds(one.median(|run| run.tail(wanted, state)));
         let rebuilt = one.median(|run| run.rebuild(wanted)).map_or("-".to_owned(), days);
         let _ = writeln!(
             out,
             "{mark}{:<25} {:>8} {:>7} {:>9} {:>9} {:>10} {:>8}",
             one.candidate.to_string(),
             terabytes(one.usable),
-            rate(one.median(|run| run.rate(wanted, 0, State::Healthy)), unit),
+            rate(one.median(|run| run.rate(wanted, 0, State::Healthy)), counted),
             tail(State::Healthy),
             tail(State::Degraded),
             tail(State::Rebuilding),
@@ -290,9 +301,9 @@ fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
         );
     }
     for (number, part) in wanted.profile.parts.iter().enumerate().skip(1) {
-        let unit = part.counted.unit();
-        let of =
-            |one: &Finalist| rate(one.median(|run| run.rate(wanted, number, State::Healthy)), unit);
+        let (unit, counted) = (part.counted.unit(), part.counted);
+        let healthy = |one: &Finalist| one.median(|run| run.rate(wanted, number, State::Healthy));
+        let of = |one: &Finalist| rate(healthy(one), counted);
         let rates = advice.finalists.iter().map(|one| format!("{} {}", one.candidate, of(one)));
         let text = format!("{} ({unit}): {}", part.name, rates.collect::<Vec<_>>().join(", "));
         out.push_str(&folded(&text, "  ", 4));

@@ -1,0 +1,137 @@
+//! The personalities of filebench as kinds of work: how long they run, and on how many files.
+
+use raidlab_workload::{Better, Metric};
+
+use crate::profile::Counted;
+
+/// A personality.
+#[derive(Debug)]
+pub(crate) struct Personality {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) source: &'static str,
+    pub(crate) busy: f64,
+    /// Its threads.
+    pub(crate) threads: u32,
+    /// Bytes a second that each thread must get.
+    pub(crate) rate: Option<f64>,
+    /// Reads and writes of a thread each time that it has done everything.
+    requests: u64,
+}
+
+/// All of them.
+pub(crate) const ALL: [Personality; 6] = [
+    Personality {
+        name: "fileserver",
+        about: "50 people make, write, append to, read, delete and look up files of 128 KiB",
+        source: "filebench's fileserver, on ext4",
+        busy: 0.3,
+        threads: 50,
+        rate: None,
+        requests: 3,
+    },
+    Personality {
+        name: "varmail",
+        about: "a mail server: 16 threads deliver, read and delete mail, each delivery durable",
+        source: "filebench's varmail, on ext4",
+        busy: 0.3,
+        threads: 16,
+        rate: None,
+        requests: 4,
+    },
+    Personality {
+        name: "webserver",
+        about: "100 threads read pages of 16 KiB and append to a log",
+        source: "filebench's webserver, on ext4",
+        busy: 0.3,
+        threads: 100,
+        rate: None,
+        requests: 11,
+    },
+    Personality {
+        name: "webproxy",
+        about: "a cache of pages: 100 threads replace one and read five",
+        source: "filebench's webproxy, on ext4",
+        busy: 0.3,
+        threads: 100,
+        rate: None,
+        requests: 6,
+    },
+    Personality {
+        name: "oltp",
+        about: "a database: 200 processes read 2 KiB, ten write and one logs, coupled by semaphores",
+        source: "filebench's oltp, on ext4",
+        busy: 0.5,
+        threads: 200,
+        rate: None,
+        requests: 1,
+    },
+    Personality {
+        name: "videoserver",
+        about: "48 viewers are sent 2 MiB a second each, and a video is replaced each 10 s",
+        source: "filebench's videoserver, on ext4",
+        busy: 0.5,
+        threads: 48,
+        rate: Some(VIEWER),
+        requests: 1,
+    },
+];
+
+/// Bytes a second of a viewer: 96 events of a MiB for 48 of them.
+const VIEWER: f64 = 2.0 * MIB as f64;
+const MIB: u64 = 1 << 20;
+/// Videos, and the size of each and the time to the next new one, both a 320th of filebench's: laying them out
+/// would take most of the time.
+const VIDEOS: u64 = 32 + 194;
+const VIDEO: u64 = 32 * MIB;
+const INTERVAL: &str = "31250us";
+
+impl Personality {
+    /// Flowops a second, or bytes where they come at a rate of their own.
+    pub(crate) const fn counted(&self) -> Counted {
+        if self.rate.is_some() {
+            return Counted::Read;
+        }
+        let ops = Metric { name: "ops_per_s", unit: "op/s", better: Better::Higher };
+        // Of its metrics the p99 is the fourth.
+        Counted::Metric(ops, Some(3))
+    }
+}
+
+/// A personality of about so many reads and writes.
+pub(crate) fn parameters(
+    name: &str,
+    threads: u32,
+    requests: u64,
+    space: u64,
+) -> Vec<(String, String)> {
+    let each = ALL.iter().find(|one| one.name == name).map_or(1, |one| one.requests);
+    let loops = (requests / (each * u64::from(threads))).max(1);
+    let mut all = vec![("personality", name.to_owned()), ("threads", threads.to_string())];
+    // As many files as filebench has, but no more than a short run can meet: making them would take most of the time.
+    let files = |usual: u64| {
+        let met = u64::from(threads) * 10 * loops;
+        met.min(usual.max(u64::from(threads) * 10)).to_string()
+    };
+    match name {
+        "fileserver" => all.push(("files", files(10_000))),
+        "varmail" => all.push(("files", files(1_000))),
+        "webproxy" => all.push(("files", files(10_000))),
+        "videoserver" => {
+            // All of them take a quarter of the array at most, and the events are as many as the viewers are sent.
+            let size = (space / 4 / VIDEOS).min(VIDEO) / MIB * MIB;
+            all.push(("size", format!("{}B", size.max(MIB))));
+            all.push(("interval", INTERVAL.to_owned()));
+            all.push(("rate", (u64::from(threads) * 2).to_string()));
+        }
+        _ => {}
+    }
+    if name == "videoserver" {
+        // Eight reads a second each; long enough for the events to be what limits them.
+        let seconds = (requests / (8 * u64::from(threads))).max(1);
+        all.push(("time", format!("{seconds}s")));
+    } else {
+        all.push(("loops", loops.to_string()));
+    }
+    all.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}

@@ -17,6 +17,8 @@ pub(crate) struct Personality {
     pub(crate) rate: Option<f64>,
     /// Reads and writes of a thread each time that it has done everything.
     requests: u64,
+    /// So many times as long as other work: readers of oltp wait for writers from 3,000 posts on, and do not before.
+    longer: u64,
 }
 
 /// All of them.
@@ -29,6 +31,7 @@ pub(crate) const ALL: [Personality; 6] = [
         threads: 50,
         rate: None,
         requests: 3,
+        longer: 1,
     },
     Personality {
         name: "varmail",
@@ -38,6 +41,7 @@ pub(crate) const ALL: [Personality; 6] = [
         threads: 16,
         rate: None,
         requests: 4,
+        longer: 1,
     },
     Personality {
         name: "webserver",
@@ -47,6 +51,7 @@ pub(crate) const ALL: [Personality; 6] = [
         threads: 100,
         rate: None,
         requests: 11,
+        longer: 1,
     },
     Personality {
         name: "webproxy",
@@ -56,6 +61,7 @@ pub(crate) const ALL: [Personality; 6] = [
         threads: 100,
         rate: None,
         requests: 6,
+        longer: 1,
     },
     Personality {
         name: "oltp",
@@ -65,6 +71,7 @@ pub(crate) const ALL: [Personality; 6] = [
         threads: 200,
         rate: None,
         requests: 1,
+        longer: 2,
     },
     Personality {
         name: "videoserver",
@@ -74,6 +81,7 @@ pub(crate) const ALL: [Personality; 6] = [
         threads: 48,
         rate: Some(VIEWER),
         requests: 1,
+        longer: 1,
     },
 ];
 
@@ -105,8 +113,9 @@ pub(crate) fn parameters(
     requests: u64,
     space: u64,
 ) -> Vec<(String, String)> {
-    let each = ALL.iter().find(|one| one.name == name).map_or(1, |one| one.requests);
-    let loops = (requests / (each * u64::from(threads))).max(1);
+    let (each, longer) =
+        ALL.iter().find(|one| one.name == name).map_or((1, 1), |one| (one.requests, one.longer));
+    let loops = (requests * longer / (each * u64::from(threads))).max(1);
     let mut all = vec![("personality", name.to_owned()), ("threads", threads.to_string())];
     // As many files as filebench has, but no more than a short run can meet: making them would take most of the time.
     let files = |usual: u64| {

@@ -75,7 +75,8 @@ fn bad_input_is_named() {
     for (arguments, told) in [
         (&["--drives", "4", "--survive", "4"][..], "contradict each other"),
         (&["--drives", "4", "--work", "survelliance"], "did you mean `surveillance`"),
-        (&["--drives", "4", "--work", "varmail"], "not supported"),
+        (&["--drives", "4", "--work", "varmial"], "did you mean `varmail`"),
+        (&["--drives", "4", "--workload", "mail"], "say --study, too"),
         (&["--drives", "4", "--drive", "nas-9tb-7200"], "nas-9tb-7200"),
         (&["--drives", "4", "--among", "raid6(8)"], "they contradict each other"),
         (&["--drives", "4", "--work", "vm", "--speed", "400MB/s"], "counted in I/O/s"),
@@ -87,6 +88,83 @@ fn bad_input_is_named() {
         let (code, _, error) = advise(arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {error}");
         assert!(error.contains(told), "{arguments:?}: {error}");
+    }
+}
+
+/// Few runs: two layouts with one chunk.
+const FEW: [&str; 8] =
+    ["--drives", "4", "--spares", "0", "--among", "raid5(4),raid10(4)", "--chunks", "512KiB"];
+
+/// What is advised as JSON, the same on one thread and on two, and that it goes into a page.
+fn advised(name: &str, arguments: &[&str]) -> (Value, String) {
+    let directory = Scratch::new(name);
+    let html = directory.path().join("advice.html");
+    let asked = [&FEW[..], arguments, &["--json", "-"]].concat();
+    let page = ["--threads", "2", "--html", html.to_str().expect("text")];
+    let ran = raidlab([&["advise"], &asked[..], &page].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let again = raidlab([&["advise"], &asked[..], &["--threads", "1"]].concat());
+    assert_eq!(again.stdout, ran.stdout);
+    assert!(std::fs::read_to_string(html).expect("a page").contains("RAID is not a backup"));
+    (serde_json::from_str(&ran.stdout).expect("a document"), ran.stderr)
+}
+
+#[test]
+fn a_mail_server_is_work() {
+    let (advice, _) = advised("advise-mail", &["--work", "varmail", "--requests", "300"]);
+    assert_eq!(
+        (&advice["asked"]["work"], &advice["asked"]["streams"]),
+        (&"varmail".into(), &16.into())
+    );
+    for one in advice["finalists"].as_array().expect("a list") {
+        let rates = &one["rates"][0];
+        assert_eq!(rates["unit"], "op/s");
+        for state in ["healthy", "degraded", "rebuilding"] {
+            assert!(rates[state].as_f64().expect("a rate") > 1.0, "{one}");
+            assert!(one["p99_s"][state].as_f64().expect("a p99") > 1e-3, "{one}");
+        }
+    }
+}
+
+#[test]
+fn a_study_is_work() {
+    let directory = Scratch::new("advise-study");
+    let text = "title = \"mail and places\"\nfilesystem = \"ext4\"\nprocesses = [1, 2]\n\
+        [[drives]]\nname = \"d\"\nmodel = \"nas-4tb-5400\"\n[[layouts]]\nlevel = \"single\"\n\
+        [[workloads]]\nkind = \"small-files\"\nname = \"mail\"\nfiles = 40\nfsync = true\n\
+        [[workloads]]\nkind = \"cp-null\"\nname = \"copy\"\nsize = \"4MiB\"\n";
+    let study = directory.file("mine.toml", text);
+    let study = study.to_str().expect("text");
+    let (advice, told) = advised("advise-study-page", &["--study", study]);
+    let name = format!("{study}: its layout and its drives are not looked at");
+    assert!(told.contains(&name), "{told}");
+    let rates = advice["finalists"][0]["rates"].as_array().expect("a list");
+    let of: Vec<_> = rates.iter().map(|one| (&one["part"], &one["unit"])).collect();
+    assert_eq!(of, [(&"mail".into(), &"files/s".into()), (&"copy".into(), &"s".into())]);
+    let (one, _) = advised("advise-study-one", &["--study", study, "--workload", "copy"]);
+    assert_eq!(one["finalists"][0]["rates"].as_array().map(Vec::len), Some(1));
+    // A file of options may name it.
+    let options =
+        directory.file("options.toml", format!("study = {study:?}\nworkload = \"copy\"\n"));
+    let (same, _) = advised("advise-study-options", &[options.to_str().expect("text")]);
+    assert_eq!(same, one);
+    let large = directory.file("large.toml", text.replace("4MiB", "9TB"));
+    let none = directory.file("none.toml", text.split("[[workloads]]").next().expect("text"));
+    let raw = directory.file("raw.toml", text.replace("filesystem = \"ext4\"\n", ""));
+    for (file, more, told) in [
+        (study, &["--work", "vm"][..], "--work and --study: each says what the work is"),
+        (study, &["--streams", "3"], "--streams and --study"),
+        (study, &["--requests", "300"], "--requests and --study"),
+        (study, &["--workload", "mial"], "did you mean `mail`?"),
+        (study, &["--workload", "copy", "--speed", "3"], "of which less is better"),
+        (large.to_str().expect("text"), &[], "copy on raid10(4)"),
+        (none.to_str().expect("text"), &[], "workloads"),
+        (raw.to_str().expect("text"), &[], "by name"),
+        ("no-such-study.toml", &[], "no-such-study.toml"),
+    ] {
+        let ran = raidlab([&["advise"], &FEW[..], &["--study", file], more].concat());
+        assert_eq!(ran.code, Some(2), "{file} {more:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains(told), "{file} {more:?}: {}", ran.stderr);
     }
 }
 

@@ -7,9 +7,10 @@ use raidlab_random::{Random, mix};
 
 use crate::array::Array;
 use crate::model::Model;
-use crate::prior::Range;
-use crate::simulate::{Effort, Outcome, simulate};
+use crate::prior::{self, Class, Range};
+use crate::simulate::{Effort, Outcome, simulate, years};
 use crate::span::Span;
+use crate::words;
 
 /// The relative standard error of central figures.
 const CENTRAL: f64 = 0.007;
@@ -20,6 +21,36 @@ type Drawn = Vec<(f64, f64)>;
 const DRAWS: u64 = 64;
 /// Paths of each draw: to about a seventh of a chance, where ranges span factors of ten.
 const PATHS: u64 = 1_200;
+/// The same where little may be spent: to about a third.
+const FEW_PATHS: u64 = 160;
+/// The relative standard error of central figures where little may be spent, and the paths that it takes at most.
+const BRIEF: f64 = 0.02;
+const BRIEF_PATHS: u64 = 20_000;
+
+/// How well chances are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// Central figures to 0.7 %, which is negligible beside the ranges.
+    Full,
+    /// Central figures to some percent and coarser ranges, for a quarter of the work: large arrays.
+    Brief,
+}
+
+impl Precision {
+    /// For central figures, and for each draw.
+    fn efforts(self, seed: u64) -> [Effort; 2] {
+        let effort = Effort::new(seed);
+        match self {
+            Self::Full => {
+                [Effort { error: CENTRAL, ..effort }, Effort { error: 0.1, paths: PATHS, ..effort }]
+            }
+            Self::Brief => [
+                Effort { error: BRIEF, paths: BRIEF_PATHS, least: words::LEAST, ..effort },
+                Effort { error: 0.2, paths: FEW_PATHS, ..effort },
+            ],
+        }
+    }
+}
 
 /// A question about layouts of equal drives.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +102,14 @@ pub struct Mission {
     pub array: Within,
     /// Losing anything.
     pub sector: Within,
+}
+
+/// The chances of a layout, and what each draw of what nobody knows gave for the main mission.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chances {
+    /// By mission.
+    pub missions: Vec<Mission>,
+    drawn: Drawn,
 }
 
 /// The answer with something changed.
@@ -131,6 +170,25 @@ pub enum NoAnswer {
 }
 
 impl Question {
+    /// What is usual of a class of drives where nobody says anything ([`Model::usual`], and how well that is known),
+    /// over one year and, mainly, five. The rebuild is to be set.
+    pub fn usual(layouts: Vec<Layout>, drive: Sectors, class: Class, seed: u64) -> Self {
+        Self {
+            layouts,
+            drive,
+            model: Model::usual(class),
+            write_holes: Vec::new(),
+            rebuilds: Vec::new(),
+            spares: Vec::new(),
+            failures: class.failures(),
+            defects: class.defects(),
+            common_cause: prior::COMMON_CAUSE,
+            missions: [1.0, 5.0].map(years).to_vec(),
+            main: 1,
+            seed,
+        }
+    }
+
     /// What is assumed of a layout.
     pub fn model_of(&self, layout: usize) -> Model {
         let mut model = self.model.clone();
@@ -184,10 +242,10 @@ impl Question {
             done += 1;
             step(done, total).is_continue().then_some(()).ok_or(NoAnswer::Stopped)
         };
-        let (mut risks, mut draws) = (Vec::new(), Vec::new());
+        let (mut risks, mut all) = (Vec::new(), Vec::new());
         for (index, (array, changes)) in arrays.iter_mut().zip(changes).enumerate() {
-            let (missions, drawn) = self.missions_of(index, array, &mut told)?;
-            let central = missions[self.main].outcome;
+            let chances = self.chances_of(index, array, Precision::Full, &mut told)?;
+            let central = chances.missions[self.main].outcome;
             let (mut what_ifs, mut waiting) = (Vec::new(), 0.0);
             for (what, model) in changes {
                 let effort = Effort { error: 0.02, paths: 50_000, ..Effort::new(self.seed) };
@@ -199,10 +257,11 @@ impl Question {
                 told()?;
             }
             let (layout, usable) = (self.layouts[index].clone(), array.usable());
+            let missions = chances.missions.clone();
             risks.push(Risk { layout, usable, missions, waiting, what_ifs });
-            draws.push(drawn);
+            all.push(chances);
         }
-        let ratios = self.ratios(&risks, &draws);
+        let ratios = self.ratios(&all);
         Ok(Answer { risks, ratios })
     }
 
@@ -214,45 +273,56 @@ impl Question {
     pub fn mission(&self, layout: usize, error: f64) -> Result<Mission, NoAnswer> {
         self.model_of(layout).check().map_err(NoAnswer::Input)?;
         let mut array = Array::new(&self.layouts[layout], self.drive).map_err(NoAnswer::Layout)?;
-        let effort = Effort { error, least: crate::words::LEAST, ..Effort::new(self.seed) };
+        let effort = Effort { error, least: words::LEAST, ..Effort::new(self.seed) };
+        let each = Effort { error: 0.1, paths: PATHS, ..effort };
         let until = self.missions[self.main];
-        self.mission_of(layout, &mut array, (until, effort), &mut || Ok(())).map(|told| told.0)
+        let told = self.mission_of(layout, &mut array, (until, [effort, each]), &mut || Ok(()));
+        told.map(|told| told.0)
     }
 
-    /// Each mission of a layout, and what each draw of the main one gave.
-    fn missions_of(
+    /// The chances of a layout alone, as [`answer`](Self::answer) gives them with [`Precision::Full`].
+    ///
+    /// # Errors
+    /// When an input cannot be.
+    pub fn chances(&self, layout: usize, precision: Precision) -> Result<Chances, NoAnswer> {
+        self.model_of(layout).check().map_err(NoAnswer::Input)?;
+        let mut array = Array::new(&self.layouts[layout], self.drive).map_err(NoAnswer::Layout)?;
+        self.chances_of(layout, &mut array, precision, &mut || Ok(()))
+    }
+
+    /// Each mission of a layout.
+    fn chances_of(
         &self,
         layout: usize,
         array: &mut Array,
+        precision: Precision,
         told: &mut dyn FnMut() -> Result<(), NoAnswer>,
-    ) -> Result<(Vec<Mission>, Drawn), NoAnswer> {
+    ) -> Result<Chances, NoAnswer> {
         let (mut missions, mut main) = (Vec::new(), Vec::new());
         for (index, until) in self.missions.iter().enumerate() {
-            let effort = Effort { error: CENTRAL, ..Effort::new(self.seed) };
-            let (mission, drawn) = self.mission_of(layout, array, (*until, effort), told)?;
+            let efforts = precision.efforts(self.seed);
+            let (mission, drawn) = self.mission_of(layout, array, (*until, efforts), told)?;
             missions.push(mission);
             if index == self.main {
                 main = drawn;
             }
         }
-        Ok((missions, main))
+        Ok(Chances { missions, drawn: main })
     }
 
-    /// A mission of a layout with so much effort for its central figures, and what each draw gave.
+    /// A mission of a layout with so much effort for its central figures and for each draw, and what each draw gave.
     fn mission_of(
         &self,
         layout: usize,
         array: &mut Array,
-        (until, effort): (f64, Effort),
+        (until, [central, each]): (f64, [Effort; 2]),
         told: &mut dyn FnMut() -> Result<(), NoAnswer>,
     ) -> Result<(Mission, Drawn), NoAnswer> {
-        let outcome = simulate(array, &self.model_of(layout), until, effort);
+        let outcome = simulate(array, &self.model_of(layout), until, central);
         told()?;
         let mut drawn = Vec::new();
         for draw in 0..DRAWS {
-            let model = self.drawn(layout, draw);
-            let effort = Effort { paths: PATHS, error: 0.1, ..effort };
-            let outcome = simulate(array, &model, until, effort);
+            let outcome = simulate(array, &self.drawn(layout, draw), until, each);
             drawn.push((outcome.array.value, outcome.sector.value));
             told()?;
         }
@@ -301,25 +371,26 @@ impl Question {
         rows
     }
 
-    fn ratios(&self, risks: &[Risk], draws: &[Drawn]) -> Vec<Ratio> {
-        let of = |index: usize| risks[index].missions[self.main].outcome;
-        let safest = (0..risks.len())
-            .min_by(|one, other| of(*one).array.value.total_cmp(&of(*other).array.value));
+    /// How many times as likely the layouts lose as the safest of them, over the main mission; in the order of theirs.
+    pub fn ratios(&self, of: &[Chances]) -> Vec<Ratio> {
+        let central = |index: usize| of[index].missions[self.main].outcome;
+        let safest = (0..of.len())
+            .min_by(|one, other| central(*one).array.value.total_cmp(&central(*other).array.value));
         let Some(less) = safest else { return Vec::new() };
         let ratio = |more: usize| {
             let quotient = |one: f64, other: f64| if other > 0.0 { one / other } else { f64::NAN };
-            let pairs = || draws[more].iter().zip(&draws[less]);
+            let pairs = || of[more].drawn.iter().zip(&of[less].drawn);
             let array = pairs().map(|(one, other)| quotient(one.0, other.0));
             let sector = pairs().map(|(one, other)| quotient(one.1, other.1));
-            let central = (of(more), of(less));
+            let (one, other) = (central(more), central(less));
             Ratio {
                 more,
                 less,
-                array: within(quotient(central.0.array.value, central.1.array.value), array),
-                sector: within(quotient(central.0.sector.value, central.1.sector.value), sector),
+                array: within(quotient(one.array.value, other.array.value), array),
+                sector: within(quotient(one.sector.value, other.sector.value), sector),
             }
         };
-        (0..risks.len()).filter(|more| *more != less).map(ratio).collect()
+        (0..of.len()).filter(|more| *more != less).map(ratio).collect()
     }
 }
 
@@ -383,13 +454,39 @@ mod tests {
         let [alone, rare] = [0, 1].map(|one| question.mission(one, 0.02).expect("a mission"));
         let all = &answer.risks[0].missions[0].array;
         assert!((alone.array.central / all.central - 1.0).abs() < 0.08, "{alone:?} {all:?}");
-        assert!(rare.array.high < crate::words::LEAST, "{rare:?}");
+        assert!(rare.array.high < words::LEAST, "{rare:?}");
         assert!(
             rare.outcome.paths * 4 < answer.risks[1].missions[0].outcome.paths,
             "{} and {}",
             rare.outcome.paths,
             answer.risks[1].missions[0].outcome.paths
         );
+    }
+
+    /// What is computed beside a comparison is the answer's own: all of it, or by fewer paths near it.
+    #[test]
+    fn chances_alone_are_those_of_the_answer() {
+        let layouts = ["raid5(4)", "raid6(4)", "raid0(4)"].map(|name| name.parse().expect("one"));
+        let mut question = Question::usual(layouts.to_vec(), Sectors(1 << 30), Class::HardDisk, 5);
+        question.model.rebuild = Span::Uniform(10.0, 30.0);
+        question.missions = vec![years(5.0)];
+        question.main = 0;
+        let answer = question.answer(&mut |_, _| ControlFlow::Continue(())).expect("an answer");
+        let of = |precision| -> Vec<Chances> {
+            (0..3).map(|one| question.chances(one, precision).expect("chances")).collect()
+        };
+        let full = of(Precision::Full);
+        for (chances, risk) in full.iter().zip(&answer.risks) {
+            assert_eq!(chances.missions, risk.missions);
+        }
+        assert_eq!(question.ratios(&full), answer.ratios);
+        for (brief, full) in of(Precision::Brief).iter().zip(&full) {
+            let (brief, full) = (brief.missions[0].array, full.missions[0].array);
+            assert!((brief.central / full.central - 1.0).abs() < 0.08, "{brief:?} {full:?}");
+            for (brief, full) in [(brief.low, full.low), (brief.high, full.high)] {
+                assert!((0.5..2.0).contains(&(brief / full)), "{brief:?} {full:?}");
+            }
+        }
     }
 
     #[test]

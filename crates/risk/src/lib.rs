@@ -36,7 +36,9 @@ mod simulate;
 mod span;
 pub mod words;
 
-pub use answer::{AT_ONCE, Answer, Mission, NoAnswer, Question, Ratio, Risk, WhatIf, Within};
+pub use answer::{
+    AT_ONCE, Answer, Chances, Mission, NoAnswer, Precision, Question, Ratio, Risk, WhatIf, Within,
+};
 pub use array::Array;
 pub use hazard::{Hazard, YEAR};
 pub use model::{Latent, Law, Model, REPLACED, RepairOrder, WriteHole};

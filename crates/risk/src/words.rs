@@ -37,6 +37,43 @@ pub fn chance_within(value: f64, (low, high): (f64, f64)) -> String {
     format!("{about}; between {likely} and {rarely}")
 }
 
+/// What is said of chances of which nobody should want to know more.
+pub const DOMINATED: &str = "other causes dominate";
+
+/// A chance in a table: `1 in 300`, or that [other causes dominate](DOMINATED).
+pub fn chance_or_other_causes(value: f64) -> String {
+    if value < LEAST { DOMINATED.into() } else { chance(value) }
+}
+
+/// What a chance may be, for a table: `1 in 60 to 2,000`, `up to 1 in 50,000`; `None` where one digit says no more
+/// than of the chance itself, or other causes dominate all of it.
+pub fn between((low, high): (f64, f64)) -> Option<String> {
+    let (likely, rarely) = (chance(high), chance(low));
+    if high < LEAST || likely == rarely {
+        return None;
+    }
+    if low < LEAST {
+        return Some(format!("up to {likely}"));
+    }
+    // What both ends begin with is said once.
+    let rarely =
+        if likely.starts_with("1 in ") { rarely.trim_start_matches("1 in ") } else { &rarely };
+    Some(format!("{likely} to {rarely}"))
+}
+
+/// How many times as often, in words: `about 40 times as often; from 20 to 100 times`.
+pub fn compared(ratio: f64, (low, high): (f64, f64)) -> String {
+    if !ratio.is_finite() {
+        return "more often than never".into();
+    }
+    let [central, low, high] = [ratio, low, high].map(times);
+    let central = if central == "1" { String::new() } else { format!("{central} times ") };
+    if low == high {
+        return format!("about {central}as often");
+    }
+    format!("about {central}as often; from {low} to {high} times")
+}
+
 /// How many times as often, to one digit: `40`, `1.5`, `1`, `1/3`.
 pub fn times(ratio: f64) -> String {
     match ratio {
@@ -120,6 +157,26 @@ mod tests {
         assert_eq!(rare, "less than 1 in 100,000: other causes dominate");
         assert!(chance_within(1e-6, (1e-7, 1e-4)).ends_with("up to 1 in 10,000"));
         assert_eq!(chance_within(0.1, (0.1, 0.1)), "about 1 in 10");
+    }
+
+    #[test]
+    fn tables_have_chances_in_short() {
+        let both = |low: f64, high: f64| between((low, high));
+        assert_eq!(both(1.0 / 2_100.0, 1.0 / 58.0).as_deref(), Some("1 in 60 to 2,000"));
+        assert_eq!(both(0.1, 0.4).as_deref(), Some("4 in 10 to 1 in 10"));
+        assert_eq!(both(1e-6, 2e-5).as_deref(), Some("up to 1 in 50,000"));
+        assert_eq!((both(1e-9, 1e-7), both(0.1, 0.1)), (None, None));
+        assert_eq!(chance_or_other_causes(0.0033), "1 in 300");
+        assert_eq!(chance_or_other_causes(9.9e-6), "other causes dominate");
+    }
+
+    #[test]
+    fn ratios_in_words() {
+        let ratio = |central, low, high| compared(central, (low, high));
+        assert_eq!(ratio(41.0, 20.0, 110.0), "about 40 times as often; from 20 to 100 times");
+        assert_eq!(ratio(1.1, 1.0, 1.2), "about as often");
+        assert_eq!(ratio(1.1, 0.5, 1.2), "about as often; from 1/2 to 1 times");
+        assert_eq!(ratio(f64::NAN, 0.0, 0.0), "more often than never");
     }
 
     #[test]

@@ -108,15 +108,7 @@ fn ratios(asked: &Asked, answer: &Answer, out: &mut String) {
 }
 
 fn compared(ratio: Within) -> String {
-    if !ratio.central.is_finite() {
-        return "more often than never".into();
-    }
-    let [central, low, high] = [ratio.central, ratio.low, ratio.high].map(words::times);
-    let central = if central == "1" { String::new() } else { format!("{central} times ") };
-    if low == high {
-        return format!("about {central}as often");
-    }
-    format!("about {central}as often; from {low} to {high} times")
+    words::compared(ratio.central, (ratio.low, ratio.high))
 }
 
 fn layout(asked: &Asked, risk: &Risk, out: &mut String) {
@@ -205,14 +197,5 @@ mod tests {
         let folded = folded(&text, "  head ", 4);
         assert!(folded.lines().all(|line| line.len() <= WIDTH), "{folded}");
         assert!(folded.starts_with("  head word") && folded.contains("\n    word"));
-    }
-
-    #[test]
-    fn ratios_in_words() {
-        let ratio = |central, low, high| compared(Within { central, low, high });
-        assert_eq!(ratio(41.0, 20.0, 110.0), "about 40 times as often; from 20 to 100 times");
-        assert_eq!(ratio(1.1, 1.0, 1.2), "about as often");
-        assert_eq!(ratio(1.1, 0.5, 1.2), "about as often; from 1/2 to 1 times");
-        assert_eq!(ratio(f64::NAN, 0.0, 0.0), "more often than never");
     }
 }

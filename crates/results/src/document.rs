@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::replay::{AblationRow, Fidelity, Finding, Moved};
+use crate::risk::Risks;
 use crate::trust::CellTrust;
 
 /// The version of the document's schema that this code writes.
@@ -41,6 +42,10 @@ pub struct Results {
     pub latency_shares: Vec<f64>,
     /// One entry per layout, workload, process count and state.
     pub cells: Vec<Cell>,
+    /// How likely the layouts are to lose data; absent where none has redundancy, in replays, and in documents of
+    /// before there was this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risk: Option<Risks>,
     /// How near a replay comes to published figures; absent outside one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<Fidelity>,

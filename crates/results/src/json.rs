@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Cell, Results, SCHEMA_VERSION};
 use crate::error::{ResultsError, ResultsErrorKind};
 use crate::replay::Replays;
+use crate::risk::Risks;
 
 /// What every version of the document has.
 #[derive(Deserialize)]
@@ -86,7 +87,7 @@ impl Results {
     /// Refuses numbers that are infinite or not a number.
     ///
     /// # Errors
-    /// [`ResultsErrorKind::NotFinite`], with the cell and the key.
+    /// [`ResultsErrorKind::NotFinite`], with the key and, where it is in one, the cell.
     pub fn check_finite(&self) -> Result<(), ResultsError> {
         for (at, cell) in self.cells.iter().enumerate() {
             if let Some((key, value)) = numbers(cell).find(|(_, value)| !value.is_finite()) {
@@ -95,6 +96,11 @@ impl Results {
                     format!("cells[{at}] ({title}): {key} is {value}, and must be a finite number");
                 return Err(ResultsError::new(ResultsErrorKind::NotFinite, context));
             }
+        }
+        let risk = self.risk.iter().flat_map(Risks::numbers);
+        if let Some((key, value)) = risk.into_iter().find(|(_, value)| !value.is_finite()) {
+            let context = format!("{key} is {value}, and must be a finite number");
+            return Err(ResultsError::new(ResultsErrorKind::NotFinite, context));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //!   published studies contain in addition.
 //! * [`comparison`] is the rule for every verdict, [`conduct`] checks whether the rounds support it, [`statistics`]
 //!   has the formulas.
+//! * [`risk`] has how likely layouts are to lose data.
 //! * [`trust`] says how far figures in virtual time are from a kernel's.
 //! * [`diff`] says what changed from one document to another, by the tests in [`ranks`].
 //!
@@ -40,6 +41,7 @@ pub mod find;
 pub mod json;
 pub mod ranks;
 pub mod replay;
+pub mod risk;
 pub mod statistics;
 pub mod trust;
 mod walsh;
@@ -54,3 +56,4 @@ pub use replay::{
     AblatedCell, AblatedWorkload, AblationRow, Fidelity, Finding, MISS_PERCENT, Miss, Moved,
     NamedCell, Replays,
 };
+pub use risk::Risks;

@@ -75,6 +75,7 @@ pub fn summarise(
         workloads: workload_rows(study),
         latency_shares,
         cells,
+        risk: None,
         fidelity: None,
         findings: Vec::new(),
         without: Vec::new(),

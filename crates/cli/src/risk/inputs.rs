@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use raidlab_core::geometry::Geometry;
 use raidlab_core::{Consistency, Layout, Sectors, Settings};
-use raidlab_models::{DriveKind, DriveSpec};
+use raidlab_models::DriveSpec;
 use raidlab_risk::prior::{Class, Range};
 use raidlab_risk::{Hazard, Latent, Law, Model, Question, REPLACED, Span, WriteHole, YEAR, years};
 
@@ -228,10 +228,7 @@ fn drive(options: &RiskOptions) -> Result<Option<DriveSpec>, Failure> {
 }
 
 fn class(options: &RiskOptions, drive: Option<&DriveSpec>) -> Result<Class, Failure> {
-    let of_drive = drive.map(|drive| match drive.kind {
-        DriveKind::Ssd(_) => Class::Ssd,
-        DriveKind::HardDisk(_) | DriveKind::Smr(_) => Class::HardDisk,
-    });
+    let of_drive = drive.map(raidlab_advise::class);
     let given = options.class.map(|class| class.class());
     match (given, of_drive) {
         (Some(given), Some(of_drive)) if given != of_drive => {
@@ -318,9 +315,14 @@ fn rebuilds(
     if options.layouts.iter().all(|layout| layout.survives() == 0) {
         return Ok((Span::Fixed(0.0), Vec::new(), "never: no redundancy".into()));
     }
-    let assumed = rebuild::assumed(drive)?;
-    let words =
-        format!("in {}: one full pass to three (assumed: --rebuild, --load)", span(&assumed));
+    let drive = drive.ok_or_else(|| {
+        Failure::input(
+            "--rebuild <TIME> is missing: --size gives no figures for a full pass; give --rebuild, or a drive and \
+             --load, which simulates it",
+        )
+    })?;
+    let assumed = rebuild::assumed(rebuild::full_pass(drive).0);
+    let words = format!("{} (assumed: --rebuild, --load)", rebuild::assumed_in_words(&assumed));
     Ok((assumed, Vec::new(), words))
 }
 

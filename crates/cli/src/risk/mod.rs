@@ -4,7 +4,7 @@ pub(crate) mod args;
 mod inputs;
 mod json;
 pub(crate) mod print;
-mod rebuild;
+pub(crate) mod rebuild;
 pub(crate) mod values;
 
 use std::path::Path;

@@ -22,26 +22,12 @@ pub(super) fn text(asked: &Asked, answer: &Answer) -> String {
     }
     for (risk, simulated) in answer.risks.iter().zip(&asked.simulated) {
         if !simulated.runs.is_empty() {
-            out.push_str(&folded(&told_of(simulated), &format!("    {}: ", risk.layout), 6));
+            out.push_str(&folded(&simulated.told(), &format!("    {}: ", risk.layout), 6));
         }
     }
     out.push('\n');
     closing(answer, asked.question.seed, &mut out);
     out
-}
-
-fn told_of(simulated: &super::rebuild::Simulated) -> String {
-    let runs = raidlab_risk::Span::Samples(simulated.runs.clone());
-    let (count, extrapolated) = (simulated.runs.len(), simulated.extrapolated);
-    let mut told = format!("rebuilt in {}, {count} runs", span(&runs));
-    if extrapolated > 0 {
-        let _ = write!(
-            told,
-            ", {extrapolated} of them extrapolated from the drive's outer edge: with what may come inwards {}",
-            span(&simulated.span)
-        );
-    }
-    told
 }
 
 /// Text in lines, the first after `head`, the others indented.

@@ -13,6 +13,7 @@ use raidlab_study::{CellKey, DriveSource, State, Study, did_you_mean};
 use raidlab_workload::{Recipe, WorkloadErrorKind, WorkloadSpec};
 
 use super::args::RiskOptions;
+use super::values::span;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::parallel;
@@ -23,42 +24,72 @@ const SLOWEST: f64 = 3.0;
 /// No load.
 const IDLE: &str = "idle";
 
-/// A full pass over a hard disk in hours, at rates that fall evenly from the outer edge to the inner one; and how
-/// much longer it takes than at the outer rate.
-pub(super) fn full_pass(drive: &DriveSpec) -> Option<(f64, f64)> {
-    let (outer, inner) = (drive.amount("outer_rate")? as f64, drive.amount("inner_rate")? as f64);
+/// A full pass over a drive in hours, of a hard disk at rates that fall evenly from the outer edge to the inner one; and
+/// how much longer it takes than at the outer rate. What has no such rates is held by md's most, as SSDs are.
+pub(crate) fn full_pass(drive: &DriveSpec) -> (f64, f64) {
+    let rates = drive.amount("outer_rate").zip(drive.amount("inner_rate"));
+    let Some((outer, inner)) = rates.map(|(outer, inner)| (outer as f64, inner as f64)) else {
+        return (raidlab_advise::idle_rebuild(drive, drive.capacity), 1.0);
+    };
     let bytes = (drive.capacity.0 * SECTOR_BYTES) as f64;
     let at_outer = bytes / outer;
     let whole =
         if outer > inner { bytes * (outer / inner).ln() / (outer - inner) } else { at_outer };
-    Some((whole / 3600.0, whole / at_outer))
+    (whole / 3600.0, whole / at_outer)
 }
 
-/// Where no flag says anything.
-pub(super) fn assumed(drive: Option<&DriveSpec>) -> Result<Span, Failure> {
-    let pass = drive.and_then(full_pass);
-    let (hours, _) = pass.ok_or_else(|| {
-        let what = drive.map_or("--size gives".into(), |drive| format!("`{}` has", drive.name));
-        Failure::input(format!(
-            "--rebuild <TIME> is missing: {what} no figures for a full pass; give --rebuild, or a \
-             drive and --load, which simulates it"
-        ))
-    })?;
-    Ok(Span::Uniform(hours, SLOWEST * hours))
+/// Where no flag says anything: from one pass of so many hours to three.
+pub(crate) fn assumed(hours: f64) -> Span {
+    Span::Uniform(hours, SLOWEST * hours)
+}
+
+/// The same in words.
+pub(crate) fn assumed_in_words(assumed: &Span) -> String {
+    format!("in {}: one full pass to three", span(assumed))
 }
 
 /// What simulated rebuilds of a layout took.
 #[derive(Clone, Debug)]
-pub(super) struct Simulated {
-    pub(super) span: Span,
+pub(crate) struct Simulated {
+    pub(crate) span: Span,
     /// Hours of each run, before what extrapolation leaves open.
-    pub(super) runs: Vec<f64>,
+    pub(crate) runs: Vec<f64>,
     /// How many were broken off and are extrapolated.
-    pub(super) extrapolated: usize,
+    pub(crate) extrapolated: usize,
 }
 
-/// Rebuilds of each layout under the loads. Of an extrapolated one both ends are drawn: all of the drive as fast as
-/// the stretch at its outer edge that was simulated, and slower inwards as the drive's rates are.
+impl Simulated {
+    /// Hours of each run, and whether they are extrapolated. Of an extrapolated one both ends are drawn: all of the
+    /// drive as fast as the stretch at its outer edge that was simulated, and slower inwards as the drive's rates are.
+    pub(crate) fn of(told: &[(f64, bool)], drive: &DriveSpec) -> Self {
+        let (_, inward) = full_pass(drive);
+        let both = |(hours, is_estimate): &(f64, bool)| match is_estimate {
+            true => [*hours, hours * inward],
+            false => [*hours; 2],
+        };
+        Self {
+            span: Span::Samples(told.iter().flat_map(both).collect()),
+            runs: told.iter().map(|one| one.0).collect(),
+            extrapolated: told.iter().filter(|one| one.1).count(),
+        }
+    }
+
+    /// In words.
+    pub(crate) fn told(&self) -> String {
+        let runs = Span::Samples(self.runs.clone());
+        let mut told = format!("rebuilt in {}, {} runs", span(&runs), self.runs.len());
+        if self.extrapolated > 0 {
+            told += &format!(
+                ", {} of them extrapolated from the drive's outer edge: with what may come inwards {}",
+                self.extrapolated,
+                span(&self.span)
+            );
+        }
+        told
+    }
+}
+
+/// Rebuilds of each layout under the loads.
 pub(super) fn simulate(
     options: &RiskOptions,
     drive: &DriveSpec,
@@ -70,20 +101,11 @@ pub(super) fn simulate(
         .map_err(|error| Failure::input(format!("--load: {}", error.reason)))?
         .stopping_on(stop);
     let jobs = jobs(options);
-    let inward = full_pass(drive).map_or(1.0, |(_, longer)| longer);
     let results = run(&jobs, options, &modelled, stop, bar)?;
     let of_layout = |layout: usize| {
         let of = jobs.iter().zip(&results).filter(|(job, _)| job.layout == layout);
         let told: Vec<(f64, bool)> = of.map(|(_, told)| *told).collect();
-        let both = |(hours, is_estimate): &(f64, bool)| match is_estimate {
-            true => [*hours, hours * inward],
-            false => [*hours; 2],
-        };
-        Simulated {
-            span: Span::Samples(told.iter().flat_map(both).collect()),
-            runs: told.iter().map(|one| one.0).collect(),
-            extrapolated: told.iter().filter(|one| one.1).count(),
-        }
+        Simulated::of(&told, drive)
     };
     Ok((0..options.layouts.len()).map(of_layout).collect())
 }

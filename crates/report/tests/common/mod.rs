@@ -149,6 +149,7 @@ pub fn empty() -> Results {
         workloads: Vec::new(),
         latency_shares: Vec::new(),
         cells: Vec::new(),
+        risk: None,
         fidelity: None,
         findings: Vec::new(),
         without: Vec::new(),

@@ -99,6 +99,7 @@ pub(crate) fn document(clock: Clock, cells: Vec<Cell>) -> Results {
         workloads: vec![WorkloadRow { name: "write".into(), description: "writes".into() }],
         latency_shares: Vec::new(),
         cells,
+        risk: None,
         fidelity: None,
         findings: Vec::new(),
         without: Vec::new(),

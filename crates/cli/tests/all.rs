@@ -19,6 +19,7 @@ mod block_devices;
 mod both;
 mod calibrate;
 mod check;
+mod compare_risk;
 mod diff;
 mod doctor;
 mod drive;

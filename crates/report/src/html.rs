@@ -9,6 +9,7 @@
 mod diff;
 mod figures;
 mod replay;
+mod risk;
 mod table;
 
 use std::collections::BTreeMap;
@@ -157,6 +158,7 @@ fn body(view: &View<'_>, number: usize) -> Markup {
         (verdict(view, number))
         (replay::fidelity(results))
         (table::overview(view))
+        (risk::section(view))
         (doubts(view, number))
         (figures::top(view))
         (replay::ablation(results))

@@ -51,6 +51,7 @@ mod json;
 mod markdown;
 pub mod number;
 mod ods;
+mod risk;
 mod sheet;
 mod shown;
 mod terminal;

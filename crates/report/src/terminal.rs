@@ -4,6 +4,7 @@
 
 pub(crate) mod diff;
 mod replay;
+mod risk;
 mod spark;
 mod table;
 mod text;
@@ -62,6 +63,9 @@ impl Terminal {
         page.trust(&view);
         page.rounds(&view);
         page.descriptions(&view);
+        if let Some(risks) = crate::risk::of(&view) {
+            page.risk(risks);
+        }
         page.conclusions(&view);
         Ok(page.painted())
     }
@@ -221,6 +225,9 @@ impl Page {
         }
         entries.extend(shown::all_absent(view).map(|why| ("-", why)));
         entries.push(("survives", "lost members, whichever they are".to_owned()));
+        if let (Some(_), Some(risks)) = (crate::risk::label(view), crate::risk::of(view)) {
+            entries.push(("lost", crate::risk::meaning(risks)));
+        }
         self.entries(entries);
     }
 

@@ -9,6 +9,7 @@ mod exports;
 mod figures;
 mod html;
 mod replay;
+mod risk;
 mod spreadsheet;
 mod terminal;
 mod trust;

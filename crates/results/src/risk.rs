@@ -39,6 +39,9 @@ pub struct DrivesRisk {
     pub computing_error: f64,
     /// The layout that loses the array least often, which ratios are against.
     pub safest: String,
+    /// What is to be known of these figures besides; absent when there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The layouts in the study's order.
     pub layouts: Vec<LayoutRisk>,
 }
@@ -151,7 +154,8 @@ impl Risks {
                     all.push(("risk.years", mission.years));
                     all.push(("risk.lost_bytes_per_usable_tb", mission.lost_bytes_per_usable_tb));
                     let chances = [&mission.array, &mission.sector];
-                    let chances = chances.into_iter().flat_map(|one| [one.central, one.p5, one.p95]);
+                    let chances =
+                        chances.into_iter().flat_map(|one| [one.central, one.p5, one.p95]);
                     all.extend(chances.map(|number| ("risk.chance", number)));
                 }
             }

@@ -54,6 +54,28 @@ fn results() -> Results {
     }
 }
 
+/// Documents of before there was anything of risk are read as they were written, and those with it to the last bit.
+#[test]
+fn documents_are_read_with_and_without_risk() {
+    let mut results = results();
+    let before = results.to_json().unwrap();
+    assert!(!before.contains("\"risk\""), "{before}");
+    assert_eq!(Results::from_json(&before).unwrap().risk, None);
+    results.risk = Some(support::risks(&["raid0(4)", "raid5(4)"]));
+    let text = results.to_json().unwrap();
+    let back = Results::from_json(&text).unwrap();
+    assert_eq!(back, results);
+    assert_eq!(back.to_json().unwrap(), text);
+    let risks = back.risk.unwrap();
+    let main = risks.main(risks.of("raid5(4)").unwrap()).unwrap();
+    assert_eq!(main.years, 5.0);
+    assert!(risks.of("single").is_none());
+
+    results.risk.as_mut().unwrap().drives[0].layouts[1].missions[0].sector.p95 = f64::NAN;
+    let error = results.to_json().expect_err("JSON has no word for it");
+    assert!(error.to_string().contains("risk.chance"), "{error}");
+}
+
 #[test]
 fn documents_are_read_back_exactly() {
     let mut results = results();

@@ -23,11 +23,11 @@ pub fn chance(value: f64) -> String {
 /// A chance with what it may be: `about 1 in 300; between 1 in 60 and 1 in 2,000`.
 pub fn chance_within(value: f64, (low, high): (f64, f64)) -> String {
     if value < LEAST && high < LEAST {
-        return "less than 1 in 100,000: other causes dominate".into();
+        return format!("less than 1 in 100,000: {DOMINATED}");
     }
     if value < LEAST {
         let high = chance(high);
-        return format!("less than 1 in 100,000: other causes dominate; up to {high}");
+        return format!("less than 1 in 100,000: {DOMINATED}; up to {high}");
     }
     let (about, likely, rarely) = (chance(value), chance(high), chance(low));
     let about = if value > 0.95 { about } else { format!("about {about}") };
@@ -39,6 +39,13 @@ pub fn chance_within(value: f64, (low, high): (f64, f64)) -> String {
 
 /// What is said of chances of which nobody should want to know more.
 pub const DOMINATED: &str = "other causes dominate";
+
+/// What is said of the safest layout where ratios to it are told.
+pub fn dominated(safest: &str) -> String {
+    format!(
+        "{safest} itself loses the array less than 1 time in 100,000: {DOMINATED}, which no layout is a help against"
+    )
+}
 
 /// A chance in a table: `1 in 300`, or that [other causes dominate](DOMINATED).
 pub fn chance_or_other_causes(value: f64) -> String {
@@ -96,7 +103,7 @@ pub fn share(value: f64) -> String {
 /// Bytes lost for each usable TB, such as `300 MB`.
 pub fn bytes(of_each: f64) -> String {
     if of_each < LEAST {
-        return "less than 10 MB: other causes dominate".into();
+        return format!("less than 10 MB: {DOMINATED}");
     }
     let bytes = of_each * 1e12;
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];

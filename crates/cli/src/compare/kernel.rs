@@ -20,7 +20,7 @@ use raidlab_study::{
 };
 
 use super::record::{self, Recorder};
-use super::{Setting, follow, modelled, results};
+use super::{Setting, follow, modelled, results, risk};
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -113,9 +113,12 @@ pub(super) fn run(
     let samples = samples?;
     setting.warnings.extend(sensitive.transpose()?.flatten());
     recorder.ran(&samples);
+    let drives = drives.to_vec();
     drop(lab);
     finish(trace, options.trace.as_deref())?;
-    results(study, &samples, setting)
+    let mut results = results(study, &samples, setting)?;
+    results.risk = risk::on_modelled(study, &drives, &samples, threads);
+    Ok(results)
 }
 
 /// Runs each cell of the first round again with a free processor and with one that is four times as slow; tells which

@@ -7,6 +7,7 @@ mod modelled;
 mod real;
 mod record;
 pub(crate) mod resume;
+mod risk;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

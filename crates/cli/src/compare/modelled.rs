@@ -12,7 +12,7 @@ use raidlab_sim::HostCosts;
 use raidlab_study::{NO_HOST, Study, resume_rounds_parallel};
 
 use super::record::{self, Recorder};
-use super::{Setting, effort, follow, kernel, results};
+use super::{Setting, effort, follow, kernel, results, risk};
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::output::note;
@@ -50,9 +50,12 @@ pub(super) fn run(
     bar.clear();
     let samples = samples.map_err(Failure::failed)?;
     recorder.ran(&samples);
+    let drives = modelled.drives().to_vec();
     drop(modelled);
     kernel::finish(trace, options.trace.as_deref())?;
-    results(study, &samples, setting)
+    let mut results = results(study, &samples, setting)?;
+    results.risk = risk::on_modelled(study, &drives, &samples, threads);
+    Ok(results)
 }
 
 /// What the results of a run in virtual time say besides its cells.
@@ -95,7 +98,9 @@ pub(super) fn run_in_process(
     if samples.aborted {
         return Err(Failure::Interrupted);
     }
-    results(study, &samples, setting)
+    let mut results = results(study, &samples, setting)?;
+    results.risk = risk::on_modelled(study, modelled.drives(), &samples, threads);
+    Ok(results)
 }
 
 /// How far the modelled host is from a kernel, on equal drives: another error than that of the drives.

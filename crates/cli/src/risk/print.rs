@@ -22,7 +22,7 @@ pub(super) fn text(asked: &Asked, answer: &Answer) -> String {
     }
     for (risk, simulated) in answer.risks.iter().zip(&asked.simulated) {
         if !simulated.runs.is_empty() {
-            out.push_str(&folded(&simulated.told(), &format!("    {}: ", risk.layout), 6));
+            out.push_str(&folded(&simulated.told(), &format!("    {}: rebuilt ", risk.layout), 6));
         }
     }
     out.push('\n');
@@ -84,11 +84,7 @@ fn ratios(asked: &Asked, answer: &Answer, out: &mut String) {
     }
     let least = answer.risks[first.less].missions[asked.question.main].array.central;
     if least < words::LEAST {
-        let told = format!(
-            "{safest} itself loses the array less than 1 time in 100,000: other causes dominate, which no layout \
-             is a help against"
-        );
-        out.push_str(&folded(&told, "  ", 2));
+        out.push_str(&folded(&words::dominated(&safest.to_string()), "  ", 2));
     }
     out.push('\n');
 }

@@ -77,7 +77,7 @@ impl Simulated {
     /// In words.
     pub(crate) fn told(&self) -> String {
         let runs = Span::Samples(self.runs.clone());
-        let mut told = format!("rebuilt in {}, {} runs", span(&runs), self.runs.len());
+        let mut told = format!("in {}, {} runs", span(&runs), self.runs.len());
         if self.extrapolated > 0 {
             told += &format!(
                 ", {} of them extrapolated from the drive's outer edge: with what may come inwards {}",

@@ -6,7 +6,7 @@ use raidlab_results::document::{Cell, Verdict};
 use super::{is_replay, replay};
 use crate::figure::words;
 use crate::view::{Mark, Row, Section, View, extent, half_range};
-use crate::{number, shown, trusted};
+use crate::{number, risk, shown, trusted};
 
 /// Rows of the table over all layouts; more are in the table of every cell.
 const MOST_ROWS: usize = 60;
@@ -117,6 +117,14 @@ fn head(view: &View<'_>) -> Markup {
                 th scope="row" { "survives" }
                 @for layout in layouts { td data-head=(layout.name) { (layout.survives) } }
             }
+            @if let Some(label) = risk::label(view) {
+                tr.fact {
+                    th scope="row" { (label) }
+                    @for (at, layout) in layouts.iter().enumerate() {
+                        td.words data-head=(layout.name) { (risk::in_short(view, at)) }
+                    }
+                }
+            }
         }
     }
 }
@@ -128,6 +136,9 @@ fn legend(view: &View<'_>) -> Markup {
             (view.baseline()) ". = equal within the noise floor, ~ not resolved. ± half of largest minus smallest \
              round, in percent of the median, left out below 1 %. Survives: lost members, whichever they are. \
              Point at a value, or go there by Tab and the arrows, for its rounds."
+            @if let (Some(label), Some(risks)) = (risk::label(view), risk::of(view)) {
+                " " (risk::sentence(&label, risks))
+            }
             @if is_replay(view) {
                 " Rounds are seeds. Published: the value of the study, and how far the median is \
                  off it; an asterisk where parameters were fitted to it. Below: what was busiest."

@@ -5,7 +5,7 @@ use raidlab_results::document::Verdict;
 use super::text::{self, Line, Span, Style};
 use super::{Terminal, shown_range, spark, turned};
 use crate::view::{Mark, Row, Section, View, half_range};
-use crate::{number, shown};
+use crate::{number, risk, shown};
 
 /// Columns between two layouts.
 pub(super) const GAP: usize = 2;
@@ -259,13 +259,30 @@ fn head(view: &View<'_>, terminal: Terminal) -> Vec<Item> {
         cells: layouts().map(|(at, _)| vec![vec![Span::new(fact(at) + " ", Style::Dim)]]).collect(),
     };
     let listed = &view.results.layouts;
-    vec![
+    let mut items = vec![
         Item::Cells { label: Vec::new(), cells: names.collect() },
         facts("usable", &|at| number::bytes(listed[at].capacity)),
         facts("survives", &|at| listed[at].survives.to_string()),
-        Item::Rule,
-    ]
+    ];
+    items.extend(risk::label(view).map(|label| risks(view, &label)));
+    items.push(Item::Rule);
+    items
 }
+
+/// How likely each loses its data, in short words below each other: columns are narrow.
+fn risks(view: &View<'_>, label: &str) -> Item {
+    let dim = |line: String| vec![Span::new(line, Style::Dim)];
+    let cell = |at: usize| -> Vec<Line> {
+        let lines = text::wrap(&risk::in_short(view, at), RISK_COLUMNS);
+        lines.into_iter().map(|line| dim(line + " ")).collect()
+    };
+    let label = text::wrap(label, RISK_LABEL_COLUMNS).into_iter().map(dim).collect();
+    Item::Cells { label, cells: (0..view.results.layouts.len()).map(cell).collect() }
+}
+
+/// Columns that chances, and what they are called, are broken to.
+const RISK_COLUMNS: usize = 8;
+const RISK_LABEL_COLUMNS: usize = 11;
 
 /// Short words of a name share a line of this many columns.
 const NAME_COLUMNS: usize = 11;
@@ -367,8 +384,22 @@ fn fact(view: &View<'_>, layout: usize) -> Line {
     line
 }
 
-/// What each layout offers, a line each behind its name.
-pub(super) fn facts(view: &View<'_>, names: &[Span], room: usize) -> Vec<Line> {
+/// What each layout offers, a line each behind its name; with how likely it loses its data where that fits.
+pub(super) fn facts(view: &View<'_>, names: &[Span], room: usize, width: usize) -> Vec<Line> {
+    let with_risk = risk::label(view).map(|label| {
+        let told = |at| format!(", {label}: {}", risk::in_short(view, at));
+        facts_and(view, names, room, &told)
+    });
+    let fits = |lines: &Vec<Line>| lines.iter().all(|line| text::line_width(line) <= width);
+    with_risk.filter(fits).unwrap_or_else(|| facts_and(view, names, room, &|_| String::new()))
+}
+
+fn facts_and(
+    view: &View<'_>,
+    names: &[Span],
+    room: usize,
+    more: &dyn Fn(usize) -> String,
+) -> Vec<Line> {
     let line = |(at, name): (usize, &Span)| {
         let blank = GAP + room - text::width(&name.text);
         let mut line = vec![Span::blank(GAP), name.clone(), Span::blank(blank)];
@@ -376,6 +407,7 @@ pub(super) fn facts(view: &View<'_>, names: &[Span], room: usize) -> Vec<Line> {
         if view.is_baseline(at) {
             line.push(Span::new(", baseline", Style::Dim));
         }
+        line.push(Span::new(more(at), Style::Dim));
         line
     };
     names.iter().enumerate().map(line).collect()

@@ -22,7 +22,7 @@ pub(super) fn lines(view: &View<'_>, terminal: Terminal) -> Option<Vec<Line>> {
         view.results.layouts.iter().map(|one| terminal.span(&one.name, Style::Plain)).collect();
     let room = names.iter().map(|name| text::width(&name.text)).max().unwrap_or(0);
     let taken = GAP + room;
-    let mut lines = facts(view, &names, room);
+    let mut lines = facts(view, &names, room, width);
     if lines.iter().any(|line| text::line_width(line) > width) {
         return None;
     }

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use raidlab_random::SplitMix64;
+use raidlab_results::risk::{
+    Assumed, Chance, DrivesRisk, LayoutRisk, LeftOut, MissionRisk, Ratio, Risks,
+};
 use raidlab_results::statistics::{mean, median};
 use raidlab_results::{Better, Cell, Clock, LayoutRow, Results, SCHEMA_VERSION, WorkloadRow};
 
@@ -104,5 +107,61 @@ pub(crate) fn document(clock: Clock, cells: Vec<Cell>) -> Results {
         findings: Vec::new(),
         without: Vec::new(),
         ablation: Vec::new(),
+    }
+}
+
+/// Chances of layouts, each half as large as that of the one before.
+pub fn risks(layouts: &[&str]) -> Risks {
+    let chance = |central: f64| Chance {
+        central,
+        p5: central / 5.0,
+        p95: central * 5.0,
+        about: "1 in 300".to_owned(),
+        between: Some("1 in 60 to 2,000".to_owned()),
+        words: "about 1 in 300; between 1 in 60 and 1 in 2,000".to_owned(),
+    };
+    let mission = |years: f64, central: f64| MissionRisk {
+        years,
+        array: chance(central),
+        sector: chance(central * 2.0),
+        lost_bytes_per_usable_tb: central * 1e12,
+        lost: "3 GB".to_owned(),
+    };
+    let times = Ratio {
+        central: 40.0,
+        p5: 20.0,
+        p95: 80.0,
+        about: "40".to_owned(),
+        between: Some("20 to 80".to_owned()),
+        words: "about 40 times as often; from 20 to 80 times".to_owned(),
+    };
+    let last = layouts.len() - 1;
+    let layout = |(at, name): (usize, &&str)| {
+        let times = (at < last).then(|| times.clone());
+        let central = 0.003 / f64::from(1 << at);
+        LayoutRisk {
+            layout: (*name).to_owned(),
+            spares: 0,
+            rebuilt: "in 12 h to 37 h: one full pass to three".to_owned(),
+            rebuild_hours: if at == 0 { vec![10.5, 1.0 / 3.0] } else { Vec::new() },
+            times_array: times.clone(),
+            times_sector: times,
+            missions: vec![mission(1.0, central / 5.0), mission(5.0, central)],
+        }
+    };
+    let drives = DrivesRisk {
+        drives: "a drive".to_owned(),
+        assumed: vec![Assumed { what: "scrubbed".to_owned(), words: "every 30 d".to_owned() }],
+        commands: vec!["raidlab risk LAYOUTS --years 1,5".to_owned()],
+        computing_error: 0.005,
+        safest: layouts[last].to_owned(),
+        note: None,
+        layouts: layouts.iter().enumerate().map(layout).collect(),
+    };
+    Risks {
+        scope: "drives and rebuilds only, not fire".to_owned(),
+        main_mission_years: 5.0,
+        drives: vec![drives],
+        left_out: vec![LeftOut { layouts: vec!["other".to_owned()], why: "not known".to_owned() }],
     }
 }

@@ -16,7 +16,7 @@ use raidlab_study::Study;
 
 use crate::args::Compare;
 use crate::compare::record::{Recorder, host};
-use crate::compare::{Setting, effort, results};
+use crate::compare::{Setting, effort};
 use crate::failure::Failure;
 use crate::output::{note, print};
 use raidlab_measure::{Devices, Drives, Filling, Sizes, facts};
@@ -120,7 +120,7 @@ pub(super) fn run(
         note("stopped; the devices hold what the study wrote");
     }
     let (samples, setting) = outcome?;
-    results(study, &samples, setting).map(Some)
+    super::ended(study, &samples, setting).map(Some)
 }
 
 /// Everything that stands against writing, one a line.

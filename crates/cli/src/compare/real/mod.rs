@@ -14,7 +14,7 @@ use raidlab_study::{Samples, Study, StudyError};
 use raidlab_targets::{RunDirectory, clean_leftovers};
 
 use super::record::Recorder;
-use super::{Setting, follow, results};
+use super::{Setting, follow, results, risk};
 use crate::args::{Color, Compare};
 use crate::failure::Failure;
 use crate::output::{self, note, removed};
@@ -125,7 +125,14 @@ fn run_in(
         remove(directory, cancel);
     }
     let (samples, setting) = outcome?;
-    results(study, &samples, setting)
+    ended(study, &samples, setting)
+}
+
+/// The results of rounds that have come to their end.
+fn ended(study: &Study, samples: &Samples, setting: Setting) -> Result<Results, Failure> {
+    let mut results = results(study, samples, setting)?;
+    results.risk = risk::on_real(study);
+    Ok(results)
 }
 
 /// Probes the drives where workloads are to be sized by that, and runs the rounds. `setting` says what is told of the

@@ -7,6 +7,8 @@ use crate::number;
 use crate::view::View;
 
 pub(crate) const TITLE: &str = "How likely are data lost";
+/// What notes on rebuilds are about.
+const REBUILDS: &str = "rebuilds";
 
 /// What a cell of the table says: about, and what it may be.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,7 +97,14 @@ fn capitalised(text: &str) -> String {
 
 /// A table for each set of drives.
 pub(crate) fn tables(risks: &Risks) -> Vec<Table<'_>> {
-    risks.drives.iter().map(|of| table(risks, of)).collect()
+    let mut tables: Vec<Table<'_>> = risks.drives.iter().map(|of| table(risks, of)).collect();
+    // What holds of several is said once, but for rebuilds, which belong to the drives above them.
+    let mut said: Vec<(String, String)> = Vec::new();
+    for table in &mut tables {
+        table.notes.retain(|note| note.0 == REBUILDS || !said.contains(note));
+        said.extend(table.notes.iter().cloned());
+    }
+    tables
 }
 
 fn table<'a>(risks: &'a Risks, of: &'a DrivesRisk) -> Table<'a> {
@@ -162,7 +171,7 @@ fn notes(of: &DrivesRisk, main: &str) -> Vec<(String, String)> {
     for (words, names) in rebuilt {
         let is_all = all == 1 && !words.starts_with("never");
         let of = if is_all { String::new() } else { format!("{}: ", number::listed(&names)) };
-        notes.push(("rebuilds".to_owned(), format!("{of}{words}")));
+        notes.push((REBUILDS.to_owned(), format!("{of}{words}")));
     }
     let own = of.layouts.iter().any(|layout| !layout.rebuild_hours.is_empty());
     let rebuilds =

@@ -31,37 +31,75 @@ impl Page {
     }
 }
 
+/// A column of the table: its head and its cells, in lines.
+struct Column {
+    head: Vec<String>,
+    cells: Vec<Vec<String>>,
+    width: usize,
+}
+
+impl Column {
+    fn new(table: &Table<'_>, at: usize, (range_columns, terminal): (usize, Terminal)) -> Self {
+        let head = text::wrap(&text::clean(&table.heads[at], terminal.unicode), HEAD_COLUMNS);
+        let cells = table.rows.iter().map(|(_, told)| cell(&told[at], range_columns));
+        let cells: Vec<Vec<String>> = cells.collect();
+        let lines = head.iter().chain(cells.iter().flatten());
+        let width = lines.map(|line| text::width(line)).max().unwrap_or(0);
+        Self { head, cells, width }
+    }
+}
+
+/// The table with ranges on one line each or else broken, where that is too wide in parts below each other; where not
+/// even a part fits, in blocks.
 fn lines(table: &Table<'_>, terminal: Terminal) -> Vec<Line> {
     let names = table.rows.iter().map(|(name, _)| terminal.span(name, Style::Plain).text);
     let names: Vec<String> = names.collect();
     let room = names.iter().map(|name| text::width(name)).max().unwrap_or(0);
-    let heads: Vec<Vec<String>> = table
-        .heads
-        .iter()
-        .map(|head| text::wrap(&text::clean(head, terminal.unicode), HEAD_COLUMNS))
-        .collect();
-    let cells: Vec<Vec<Vec<String>>> =
-        table.rows.iter().map(|(_, told)| told.iter().map(cell).collect()).collect();
-    let width = |column: usize| {
-        let of_cells = cells.iter().flat_map(|row| row.get(column)).flatten();
-        heads[column].iter().chain(of_cells).map(|line| text::width(line)).max().unwrap_or(0)
+    let free =
+        terminal.width.map_or(usize::MAX, |width| usize::from(width)).saturating_sub(GAP + room);
+    let columns = |range_columns| -> Vec<Column> {
+        (0..table.heads.len()).map(|at| Column::new(table, at, (range_columns, terminal))).collect()
     };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    let total = GAP + room + widths.iter().map(|width| GAP + width).sum::<usize>();
-    if terminal.width.is_some_and(|width| usize::from(width) < total) {
+    let total = |columns: &[Column]| columns.iter().map(|one| GAP + one.width).sum::<usize>();
+    let mut all = columns(usize::MAX);
+    if total(&all) > free {
+        all = columns(ABOUT_COLUMNS);
+    }
+    if all.iter().any(|column| GAP + column.width > free) {
         return blocks(table, terminal);
     }
+    let mut parts: Vec<Vec<Column>> = Vec::new();
+    for column in all {
+        match parts.last_mut() {
+            Some(part) if total(part) + GAP + column.width <= free => part.push(column),
+            _ => parts.push(vec![column]),
+        }
+    }
+    parts.iter().flat_map(|part| rows(&names, room, part)).collect()
+}
+
+fn rows(names: &[String], room: usize, columns: &[Column]) -> Vec<Line> {
+    let widths: Vec<usize> = columns.iter().map(|column| column.width).collect();
+    let heads: Vec<&[String]> = columns.iter().map(|column| &*column.head).collect();
     let mut lines = beside("", room, &widths, &heads, Style::Dim);
-    for (name, cells) in names.iter().zip(&cells) {
-        lines.extend(beside(name, room, &widths, cells, Style::Plain));
+    for (at, name) in names.iter().enumerate() {
+        let cells: Vec<&[String]> = columns.iter().map(|column| &*column.cells[at]).collect();
+        lines.extend(beside(name, room, &widths, &cells, Style::Plain));
     }
     lines
 }
 
-/// The lines of a cell.
-fn cell(told: &Told) -> Vec<String> {
+/// The lines of a cell; ranges that do not fit are broken between their ends first.
+fn cell(told: &Told, range_columns: usize) -> Vec<String> {
     let mut lines = text::wrap(&told.about, ABOUT_COLUMNS);
-    lines.extend(told.between.clone());
+    let Some(between) = &told.between else { return lines };
+    match between.split_once(" to ") {
+        Some((from, to)) if text::width(between) > range_columns => {
+            lines.extend(text::wrap(&format!("{from} to"), range_columns));
+            lines.extend(text::wrap(to, range_columns));
+        }
+        _ => lines.extend(text::wrap(between, range_columns)),
+    }
     lines
 }
 
@@ -69,10 +107,10 @@ fn beside(
     name: &str,
     room: usize,
     widths: &[usize],
-    cells: &[Vec<String>],
+    cells: &[&[String]],
     style: Style,
 ) -> Vec<Line> {
-    let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let height = cells.iter().map(|cell| cell.len()).max().unwrap_or(0);
     let line = |at: usize| {
         let name = if at == 0 { name } else { "" };
         let mut line = vec![Span::blank(GAP), Span::new(name, Style::Plain)];

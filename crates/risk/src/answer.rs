@@ -446,7 +446,7 @@ mod tests {
             failures: Range { low: 0.002, central: 0.004, high: 0.008 },
             defects: Range { low: 0.0, central: 0.0, high: 0.0 },
             common_cause: Range { low: 0.0, central: 0.0, high: 0.0 },
-            missions: vec![crate::years(5.0)],
+            missions: vec![years(5.0)],
             main: 0,
             seed: 3,
         };

@@ -55,8 +55,7 @@ fn lines(table: &Table<'_>, terminal: Terminal) -> Vec<Line> {
     let names = table.rows.iter().map(|(name, _)| terminal.span(name, Style::Plain).text);
     let names: Vec<String> = names.collect();
     let room = names.iter().map(|name| text::width(name)).max().unwrap_or(0);
-    let free =
-        terminal.width.map_or(usize::MAX, |width| usize::from(width)).saturating_sub(GAP + room);
+    let free = terminal.width.map_or(usize::MAX, usize::from).saturating_sub(GAP + room);
     let columns = |range_columns| -> Vec<Column> {
         (0..table.heads.len()).map(|at| Column::new(table, at, (range_columns, terminal))).collect()
     };

@@ -111,7 +111,7 @@ pub(crate) fn document(clock: Clock, cells: Vec<Cell>) -> Results {
 }
 
 /// Chances of layouts, each half as large as that of the one before.
-pub fn risks(layouts: &[&str]) -> Risks {
+pub(crate) fn risks(layouts: &[&str]) -> Risks {
     let chance = |central: f64| Chance {
         central,
         p5: central / 5.0,

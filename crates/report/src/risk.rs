@@ -12,12 +12,12 @@ const REBUILDS: &str = "rebuilds";
 
 /// What a cell of the table says: about, and what it may be.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct Entry {
     pub(crate) about: String,
     pub(crate) between: Option<String>,
 }
 
-impl Told {
+impl Entry {
     fn plain(about: &str) -> Self {
         Self { about: about.to_owned(), between: None }
     }
@@ -37,7 +37,7 @@ pub(crate) struct Table<'a> {
     /// The heads of the columns.
     pub(crate) heads: Vec<String>,
     /// For each layout its name, and its cells.
-    pub(crate) rows: Vec<(&'a str, Vec<Told>)>,
+    pub(crate) rows: Vec<(&'a str, Vec<Entry>)>,
     /// What to know of it: of what, in words.
     pub(crate) notes: Vec<(String, String)>,
 }
@@ -123,18 +123,18 @@ fn table<'a>(risks: &'a Risks, of: &'a DrivesRisk) -> Table<'a> {
     Table { heads, rows: of.layouts.iter().map(row).collect(), notes: notes(of, &main) }
 }
 
-fn cells(risks: &Risks, layout: &LayoutRisk, has_ratios: bool) -> Vec<Told> {
+fn cells(risks: &Risks, layout: &LayoutRisk, has_ratios: bool) -> Vec<Entry> {
     let mut cells = Vec::new();
     if has_ratios {
-        let safest = || Told::plain("the safest");
-        cells.push(layout.times_array.as_ref().map_or_else(safest, Told::ratio));
+        let safest = || Entry::plain("the safest");
+        cells.push(layout.times_array.as_ref().map_or_else(safest, Entry::ratio));
     }
     let is_main = |mission: &MissionRisk| mission.years == risks.main_mission_years;
     for of in [|one: &MissionRisk| one.array.clone(), |one: &MissionRisk| one.sector.clone()] {
-        let told = |mission| Told::of(&of(mission), is_main(mission));
+        let told = |mission| Entry::of(&of(mission), is_main(mission));
         cells.extend(layout.missions.iter().map(told));
     }
-    cells.extend(risks.main(layout).map(|mission| Told::plain(&mission.lost)));
+    cells.extend(risks.main(layout).map(|mission| Entry::plain(&mission.lost)));
     cells
 }
 

@@ -1,7 +1,8 @@
 //! How likely the layouts of a study are to lose data, as `raidlab risk` without flags says it, beside their speed.
 //!
-//! Layouts on the same drives are one question: what nobody knows of drives is then the same for all of them. A structure
-//! is computed once, however many chunks the study has of it; threads change nothing, as each draws by the study's seed.
+//! Layouts on the same drives are one question: what nobody knows of drives is then the same for all of them. A
+//! structure is computed once, however many chunks the study has of it; threads change nothing, as each draws by the
+//! study's seed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

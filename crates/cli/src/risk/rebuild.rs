@@ -24,8 +24,8 @@ const SLOWEST: f64 = 3.0;
 /// No load.
 const IDLE: &str = "idle";
 
-/// A full pass over a drive in hours, of a hard disk at rates that fall evenly from the outer edge to the inner one; and
-/// how much longer it takes than at the outer rate. What has no such rates is held by md's most, as SSDs are.
+/// A full pass over a drive in hours, of a hard disk at rates that fall evenly from the outer edge to the inner one;
+/// and how much longer it takes than at the outer rate. What has no such rates is held by md's most, as SSDs are.
 pub(crate) fn full_pass(drive: &DriveSpec) -> (f64, f64) {
     let rates = drive.amount("outer_rate").zip(drive.amount("inner_rate"));
     let Some((outer, inner)) = rates.map(|(outer, inner)| (outer as f64, inner as f64)) else {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::risk::{self, Table, Told};
+use crate::risk::{self, Entry, Table};
 use crate::view::View;
 
 /// The section; nothing where the document says nothing of it.
@@ -39,7 +39,7 @@ fn one(table: &Table<'_>) -> Markup {
     }
 }
 
-fn cell(head: &str, told: &Told) -> Markup {
+fn cell(head: &str, told: &Entry) -> Markup {
     html! {
         td data-head=(head) {
             (told.about)

@@ -5,7 +5,7 @@ use raidlab_results::risk::Risks;
 use super::table::GAP;
 use super::text::{self, Line, Span, Style};
 use super::{Page, Terminal};
-use crate::risk::{self, Table, Told};
+use crate::risk::{self, Entry, Table};
 
 /// Columns that heads, and words in place of a chance, are broken to.
 const HEAD_COLUMNS: usize = 14;
@@ -89,7 +89,7 @@ fn rows(names: &[String], room: usize, columns: &[Column]) -> Vec<Line> {
 }
 
 /// The lines of a cell; ranges that do not fit are broken between their ends first.
-fn cell(told: &Told, range_columns: usize) -> Vec<String> {
+fn cell(told: &Entry, range_columns: usize) -> Vec<String> {
     let mut lines = text::wrap(&told.about, ABOUT_COLUMNS);
     let Some(between) = &told.between else { return lines };
     match between.split_once(" to ") {

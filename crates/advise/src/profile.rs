@@ -100,12 +100,15 @@ const CAMERA: f64 = 500_000.0;
 
 /// All profiles.
 pub fn profiles() -> Vec<Profile> {
-    let mut all = of_fio();
+    let mut all = of_people();
+    all.extend(of_machines());
+    all.extend(of_small_requests());
     all.extend(personality::ALL.iter().map(Profile::of_filebench));
     all
 }
 
-fn of_fio() -> Vec<Profile> {
+/// People with large files.
+fn of_people() -> Vec<Profile> {
     vec![
         Profile::on_the_array(
             [
@@ -149,6 +152,12 @@ fn of_fio() -> Vec<Profile> {
                 Group::Streams,
             )],
         ),
+    ]
+}
+
+/// Machines that send what they have.
+fn of_machines() -> Vec<Profile> {
+    vec![
         Profile::on_the_array(
             [
                 "backup",
@@ -188,6 +197,12 @@ fn of_fio() -> Vec<Profile> {
                 .at_rate(CAMERA),
             ],
         ),
+    ]
+}
+
+/// Small requests at random places.
+fn of_small_requests() -> Vec<Profile> {
+    vec![
         Profile::on_the_array(
             [
                 "vm",
@@ -234,7 +249,7 @@ fn of_fio() -> Vec<Profile> {
 }
 
 impl Profile {
-    /// Of jobs of fio on the array: name, what it stands for and where it is from; how much of the time, and by how many.
+    /// Of jobs of fio on the array: name, what it stands for, where it is from; how much of the time, by how many.
     fn on_the_array(
         [name, about, source]: [&str; 3],
         (busy, streams): (f64, u32),

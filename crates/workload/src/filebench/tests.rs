@@ -283,7 +283,7 @@ fn a_run_ends_by_time_or_by_loops() {
     assert_eq!((deleted(1), deleted(7)), (1, 7));
 }
 
-/// Of two videos each is there with one half: with a quarter of the seeds none is, and the writer finds nothing to delete.
+/// Of two videos each is there with one half: with a quarter of the seeds none is, and the writer finds none to delete.
 #[test]
 fn a_run_without_files_left_is_over() {
     let counted = |seed| {

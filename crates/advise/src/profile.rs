@@ -1,5 +1,5 @@
-//! Kinds of work by name: what an array is to do, as jobs of fio on the array itself, as personalities of filebench on a
-//! filesystem, or as the workloads of a study.
+//! Kinds of work by name: what an array is to do, as jobs of fio on the array itself, as personalities of filebench on
+//! a filesystem, or as the workloads of a study.
 
 use raidlab_core::suggest::did_you_mean;
 use raidlab_study::{Host, Study};

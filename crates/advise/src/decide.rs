@@ -7,6 +7,7 @@ use crate::candidate::{Candidate, Candidates, Mode, candidates, modes};
 use crate::fidelity::{Figure, median_error, spread};
 use crate::growth::{Growth, growth};
 use crate::meter;
+use crate::meter::Measured;
 use crate::objectives::{Costs, Objective, Weights, dominates, score, weights};
 use crate::relax;
 use crate::search::{
@@ -61,12 +62,15 @@ pub struct Verdict {
     pub sure: f64,
     /// What each objective adds to the lead, in steps.
     pub by: Vec<(Objective, f64)>,
+    /// Whether the next best is better at anything, beyond a step, than some other of the last candidates is.
+    pub is_rival: bool,
 }
 
 impl Verdict {
-    /// Whether the model's error could flip it: then it is either.
+    /// Whether the model's error could flip it: then it is either. Whoever is nowhere better is no rival, however little
+    /// it is behind.
     pub fn is_either(&self) -> bool {
-        self.next.is_some() && self.sure < SURE
+        self.is_rival && self.sure < SURE
     }
 }
 
@@ -77,6 +81,10 @@ pub struct Variant {
     pub candidate: Candidate,
     /// By how many steps it is better than the pick; below 0 worse.
     pub lead: f64,
+    /// Its speed over that of the pick, all drives working.
+    pub speed: f64,
+    /// Its p99 over that of the pick, in the state that counts.
+    pub tail: f64,
     /// Whether the model's error could flip that.
     pub is_alike: bool,
 }
@@ -124,10 +132,10 @@ pub fn advise(wanted: &Wanted, pool: &dyn Pool) -> Result<Advice, NoAdvice> {
     finalists.sort_by(|one, other| order(one).total_cmp(&order(other)));
     let (mut finalists, others) = represented(wanted, finalists, &weights);
     finalists.sort_by(|one, other| order(one).total_cmp(&order(other)));
-    let verdict = verdict(wanted, &finalists, &weights);
+    let front = front(&finalists);
+    let verdict = verdict(wanted, &finalists, &front, &weights);
     let consistency = consistency(wanted, &mut search, &finalists[verdict.pick])?;
     let spent = search.spent;
-    let front = front(&finalists);
     let variants = variants(wanted, &finalists[verdict.pick], &others, &weights);
     let changes = changes(wanted, &finalists, &weights);
     let risks = risks(wanted, pool, &finalists)?;
@@ -238,12 +246,13 @@ fn luck(one: &Finalist, other: &Finalist, of: impl Fn(&Finalist, usize) -> Optio
 }
 
 /// The first against the second.
-fn verdict(wanted: &Wanted, finalists: &[Finalist], weights: &Weights) -> Verdict {
+fn verdict(wanted: &Wanted, finalists: &[Finalist], front: &[usize], weights: &Weights) -> Verdict {
     let [pick, next, ..] = finalists else {
-        return Verdict { pick: 0, next: None, lead: 0.0, sure: 1.0, by: Vec::new() };
+        let (lead, sure, by) = (0.0, 1.0, Vec::new());
+        return Verdict { pick: 0, next: None, lead, sure, by, is_rival: false };
     };
     let Compared { lead, sure, by } = compared(wanted, (pick, next), weights);
-    Verdict { pick: 0, next: Some(1), lead, sure, by }
+    Verdict { pick: 0, next: Some(1), lead, sure, by, is_rival: front.contains(&1) }
 }
 
 /// Those that no other dominates beyond the steps of indifference.
@@ -263,9 +272,29 @@ fn variants(
     let variant = |one: &Finalist| {
         let Compared { lead, sure, .. } = compared(wanted, (one, pick), weights);
         let is_alike = (1.0 - SURE..=SURE).contains(&sure);
-        Variant { candidate: one.candidate.clone(), lead, is_alike }
+        let ratio = |of: &dyn Fn(&Measured) -> Option<f64>| {
+            one.median(of).zip(pick.median(of)).map_or(1.0, |(one, pick)| one / pick)
+        };
+        let speed = ratio(&|run| run.speed(wanted, State::Healthy));
+        let tail = ratio(&|run| run.tail(wanted, counted_state(wanted)));
+        Variant { candidate: one.candidate.clone(), lead, speed, tail, is_alike }
     };
     others.iter().filter(|one| one.candidate.structure() == structure).map(variant).collect()
+}
+
+impl Advice {
+    /// How the recommendation is made: with a bitmap where that costs less than a step of anything, else as it was
+    /// compared, without.
+    pub fn kept(&self, wanted: &Wanted) -> Mode {
+        let is_paced = wanted.profile.demand(wanted.streams).is_some();
+        let is_cheap = |one: &&Consistency| {
+            one.mode == Mode::Bitmap
+                && (is_paced
+                    || one.speed * Objective::Speed.step() >= 1.0
+                        && one.tail <= Objective::Tail.step())
+        };
+        self.consistency.iter().find(is_cheap).map_or(Mode::None, |one| one.mode)
+    }
 }
 
 /// The recommendation with what keeps it consistent, on the same seeds.
@@ -295,10 +324,16 @@ fn consistency(
 }
 
 fn changes(wanted: &Wanted, finalists: &[Finalist], given: &Weights) -> Vec<Change> {
+    // Who says that one thing counts most wants the best at that, or one that is less than a step behind.
+    let least = |at: usize| finalists.iter().map(|one| one.costs[at]).fold(f64::INFINITY, f64::min);
     let best = |weights: &Weights, able: &dyn Fn(&Finalist) -> bool| {
-        let able = (0..finalists.len()).filter(|at| able(&finalists[*at]));
+        let able_to = |at: usize| able(&finalists[at]);
+        let able = (0..finalists.len()).filter(|at| able_to(*at));
         let of = |at: &usize| score(&finalists[*at].costs, weights);
-        able.min_by(|one, other| of(one).total_cmp(&of(other)))
+        let best = able.min_by(|one, other| of(one).total_cmp(&of(other)))?;
+        // The recommendation, the first of them, stays where it is less than a step behind.
+        let stays = able_to(0) && of(&0) - of(&best) < 1.0;
+        Some(if stays { 0 } else { best })
     };
     let mut changes = Vec::new();
     let mut note = |when: String, then: Option<usize>| {
@@ -315,7 +350,15 @@ fn changes(wanted: &Wanted, finalists: &[Finalist], given: &Weights) -> Vec<Chan
                 Prefer::Capacity => "if space counts most".to_owned(),
                 Prefer::Safety => "if safety counts most".to_owned(),
             };
-            note(when, best(&weights, &|_| true));
+            let first = match prefer {
+                Prefer::Balance => None,
+                Prefer::Speed => Some(Objective::Speed),
+                Prefer::Capacity => Some(Objective::Capacity),
+                Prefer::Safety => Some(Objective::Risk),
+            };
+            let first = first.and_then(|one| Objective::ALL.iter().position(|of| *of == one));
+            let able = |one: &Finalist| first.is_none_or(|at| one.costs[at] < least(at) + 1.0);
+            note(when, best(&weights, &able));
         }
     }
     let more = wanted.limits.survive + 1;
@@ -367,7 +410,7 @@ fn growths(wanted: &Wanted, finalists: &[Finalist]) -> Vec<(usize, Growth)> {
 
 impl Finalist {
     /// The median over the rounds of what a figure is.
-    pub fn median(&self, of: impl Fn(&meter::Measured) -> Option<f64>) -> Option<f64> {
+    pub fn median(&self, of: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
         median(&self.rounds.iter().filter_map(of).collect::<Vec<f64>>())
     }
 }

@@ -21,6 +21,8 @@ pub enum Growth {
         hours: (f64, f64),
         /// The chance of losing the array within the longer time.
         risk: f64,
+        /// The chance of losing what it is then, in the years that are asked for.
+        then: f64,
         /// What mdadm is told.
         commands: Vec<String>,
     },
@@ -56,12 +58,15 @@ pub fn growth(wanted: &Wanted, finalist: &Finalist, drives: u16) -> Growth {
     let most = (member.bytes() as f64 / MEASURED / 3_600.0).max(least);
     let model =
         Model { rebuild: Span::Fixed(pass), spares: candidate.spares, ..wanted.model.clone() };
-    let risk = Array::new(&grown, member).map_or(1.0, |mut array| {
-        let effort = Effort { error: 0.05, paths: 20_000, ..Effort::new(wanted.seed) };
-        simulate(&mut array, &model, most, effort).array.value
-    });
+    let within = |hours: f64| {
+        Array::new(&grown, member).map_or(1.0, |mut array| {
+            let effort = Effort { error: 0.05, paths: 20_000, ..Effort::new(wanted.seed) };
+            simulate(&mut array, &model, hours, effort).array.value
+        })
+    };
+    let (risk, then) = (within(most), within(wanted.mission));
     let commands = commands(layout, &grown);
-    Growth::Reshape { layout: grown, usable, hours: (least, most), risk, commands }
+    Growth::Reshape { layout: grown, usable, hours: (least, most), risk, then, commands }
 }
 
 /// md's rules (`check_reshape` of raid0, raid1, raid5 and raid10 in drivers/md, and mdadm(8), GROW MODE).

@@ -22,7 +22,7 @@
 //! let advice = advise(&wanted, &InTurn).unwrap();
 //! let pick = &advice.finalists[advice.verdict.pick].candidate;
 //! assert_eq!(pick.to_string(), "raid1(2)");
-//! assert!(commands(pick)[0].starts_with("mdadm --create /dev/md0 --level=1 --raid-devices=2"));
+//! assert!(commands(pick, advice.kept(&wanted))[0].starts_with("mdadm --create /dev/md0 --level=1 --raid-devices=2"));
 //! ```
 #![forbid(unsafe_code)]
 

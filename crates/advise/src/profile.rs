@@ -343,6 +343,11 @@ impl Profile {
         self.parts.iter().any(|part| matches!(part.job, Job::Own(..)))
     }
 
+    /// Whether it flushes between its reads and writes, whose times leave that out.
+    pub fn flushes(&self) -> bool {
+        ["database", "vm"].contains(&self.name.as_str())
+    }
+
     /// Bytes a second that all streams together must get; `None` of work that goes as fast as it can.
     pub fn demand(&self, streams: u32) -> Option<f64> {
         let each: f64 = self.parts.iter().filter_map(|part| part.rate).sum();

@@ -60,16 +60,19 @@ fn of_levels<'a>(
     let single = |one: &Candidate| one.layout.survives() == 1 && one.layout.has_parity();
     if shown.clone().any(single) && wanted.member().bytes() >= LARGE {
         told.push(
-            "Single parity and large drives: with a drive missing each latent defect on the others loses a sector \
-             (not the array). Scrub monthly; a rule that such arrays cannot be rebuilt does not follow from what was \
-             measured."
+            "Single parity and large drives: with a drive missing each latent defect on the others loses a sector, and \
+             the array too where a drive hangs on it or has many. Defects are counted by drive and year (3 of 100 hard disks \
+             in a year), as they were measured, not by bytes, so larger drives are no likelier to have one. By the \
+             sheet's 1 in 10^15 bits a rebuild that reads 36 TB would meet one in four times, which users do not see. \
+             Scrub monthly."
                 .into(),
         );
     }
     if shown.clone().any(|one| one.layout.has_parity()) {
         told.push(
             "Parity has the write hole: a crash while a drive is missing may tear stripes. On raid5 \
-             --consistency-policy=ppl closes it; a UPS helps any level."
+             --consistency-policy=ppl closes it, in place of a bitmap; on raid5 and raid6 a journal does \
+             (--write-journal, on a mirror of SSDs). A UPS helps against power cuts only."
                 .into(),
         );
     }
@@ -112,7 +115,12 @@ fn of_drives(wanted: &Wanted, parity: bool) -> Vec<String> {
         ),
         DriveKind::Ssd(spec) => {
             if parity {
-                told.push("Parity on SSDs: small writes are written twice or more, which wears them.".into());
+                told.push(
+                    "Parity on SSDs: small writes are written twice or more, which wears them; md computes it in one \
+                     thread an array unless group_thread_cnt and stripe_cache_size are raised, which may hold fast SSDs \
+                     back and is not modelled here."
+                        .into(),
+                );
             }
             told.push(
                 "SSDs of one model and firmware may fail together after the same hours: update the firmware; different \
@@ -130,7 +138,9 @@ fn of_drives(wanted: &Wanted, parity: bool) -> Vec<String> {
     }
     told.push(
         "Drives of one batch may fail close together: the risk has a batch factor and a common cause, and what is not \
-         known of both is in its range. Mixing batches helps; mirrors are hit by it as parity is."
+         known of both is in its range. Mixing batches and makers helps; mirrors are hit by it as parity is. Many \
+         drives that drop out at once are rather a power supply, a cable or a controller: make nothing anew before \
+         these are checked."
             .into(),
     );
     let all = drive.figures.len();
@@ -160,13 +170,20 @@ fn unequal(wanted: &Wanted) -> Vec<String> {
 
 /// What to check before anything is bought or made.
 pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
-    let mut told = vec![
-        "that backups can be restored".to_owned(),
-        "that drives give up on a bad sector within seconds (smartctl -l scterc,70,70), or md waits".to_owned(),
-        "that a monthly check runs (Debian: /etc/cron.d/mdadm) and that its mail reaches somebody".to_owned(),
-    ];
+    let mut told = vec!["that backups can be restored".to_owned()];
     let pick = &advice.finalists[advice.verdict.pick].candidate;
     if pick.layout.survives() > 0 {
+        if !matches!(wanted.drive.kind, DriveKind::Ssd(_)) {
+            told.push(
+                "that SATA drives give up on a bad sector within seconds, set at each start (smartctl -l scterc,70,70); \
+                 where one refuses, that the kernel waits for it (echo 180 >/sys/block/DRIVE/device/timeout): after 30 s \
+                 it resets the drive, and md drops it"
+                    .to_owned(),
+            );
+        }
+        told.push(
+            "that a monthly check runs (Debian: /etc/cron.d/mdadm) and that its mail reaches somebody".to_owned(),
+        );
         told.push("which slot is which drive: label them by serial number".to_owned());
     }
     if wanted.profile.parts.iter().any(|part| !matches!(part.counted, Counted::Megabytes)) {
@@ -178,14 +195,9 @@ pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     told
 }
 
-/// The commands that make the recommendation, with a bitmap as mdadm makes it: of mdadm on devices, of raidlab on
-/// files.
-pub fn commands(candidate: &Candidate) -> Vec<String> {
+/// The commands that make a candidate, kept consistent in a way: of mdadm on devices, of raidlab on files.
+pub fn commands(candidate: &Candidate, mode: Mode) -> Vec<String> {
     let layout = &candidate.layout;
-    let mode = match candidate.mode {
-        Mode::None if layout.survives() > 0 => Mode::Bitmap,
-        mode => mode,
-    };
     if let Some(inner) = &layout.inner {
         let mut all = Vec::new();
         for array in 1..=layout.members {
@@ -241,6 +253,7 @@ fn create(name: &str, layout: &raidlab_core::Layout, mode: Mode, spares: u16) ->
     match mode {
         Mode::Bitmap => text += " --bitmap=internal",
         Mode::PartialParity => text += " --consistency-policy=ppl",
+        Mode::None if layout.survives() > 0 => text += " --bitmap=none",
         Mode::None => {}
     }
     if spares > 0 {
@@ -251,17 +264,21 @@ fn create(name: &str, layout: &raidlab_core::Layout, mode: Mode, spares: u16) ->
 }
 
 /// What growing a layout comes to, in words.
-pub fn growth_in_words(name: &str, growth: &Growth) -> String {
+pub fn growth_in_words(name: &str, growth: &Growth, years: f64) -> String {
     match growth {
         Growth::Not { reason } => format!("{name} does not grow: {reason}"),
-        Growth::Reshape { layout, usable, hours: (least, most), risk, .. } => format!(
+        Growth::Reshape { layout, usable, hours: (least, most), risk, then, commands } => format!(
             "{name} grows to {layout}, {}: md reshapes it, drives added at once, in {} to {} (the longer as measured \
-             of an old array of 1 TB drives: md's reshape is slow). It stays redundant and usable; losing it \
-             meanwhile: {}",
+             of an old array of 1 TB drives: md's reshape is slow). Back up first: a crash or a cable is likelier to \
+             end a reshape badly than a drive. It stays redundant and usable; losing it meanwhile by drives that fail: \
+             {}; losing {layout} in {:.0} years: {}. {}; then grow the filesystem",
             terabytes(*usable),
             days(*least),
             days(*most),
-            raidlab_risk::words::chance(*risk)
+            raidlab_risk::words::chance(*risk),
+            years,
+            raidlab_risk::words::chance(*then),
+            commands.join("; ")
         ),
     }
 }
@@ -291,7 +308,9 @@ mod tests {
 
     #[test]
     fn commands_are_mdadm_s() {
-        let of = |layout: &str, spares, mode| commands(&candidate(layout, spares, mode))[0].clone();
+        let of = |layout: &str, spares, mode| {
+            commands(&candidate(layout, spares, Mode::None), mode)[0].clone()
+        };
         assert_eq!(
             of("raid6(5) chunk=64K", 1, Mode::Bitmap),
             "mdadm --create /dev/md0 --level=6 --raid-devices=5 --chunk=64K --bitmap=internal --spare-devices=1 \
@@ -307,7 +326,9 @@ mod tests {
             of("raid1(2)", 0, Mode::Bitmap)
                 .contains("--raid-devices=2 --bitmap=internal <2 drives>")
         );
-        let nested = commands(&candidate("raid5+0(2x3)", 0, Mode::None));
+        assert!(of("raid1(2)", 0, Mode::None).contains("--bitmap=none"));
+        assert!(!of("raid0(2)", 0, Mode::None).contains("bitmap"));
+        let nested = commands(&candidate("raid5+0(2x3)", 0, Mode::None), Mode::Bitmap);
         assert_eq!(nested.len(), 3);
         assert!(nested[0].contains("--bitmap=internal"));
         assert!(

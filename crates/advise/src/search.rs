@@ -323,15 +323,19 @@ pub(crate) fn figures(
     // Work that comes at a rate of its own is done at that rate.
     let is_paced = wanted.profile.demand(wanted.streams).is_some();
     let speed = of(&|run| run.speed(wanted, State::Healthy)).unwrap_or(0.0);
+    let tail = of(&|run| run.tail(wanted, counted_state(wanted))).unwrap_or(healthy * NO_TAIL);
     Figures {
         speed: if is_paced { 1.0 } else { speed },
-        tail: of(&|run| run.tail(wanted, counted_state(wanted))).unwrap_or(healthy * NO_TAIL),
+        tail: if is_paced { tail.max(BUFFERED) } else { tail },
         capacity: candidate.usable(wanted.member()).unwrap_or(0) as f64,
         risk,
         price: drives * price,
         watts: drives * limits.watts.map_or(0.0, |watts| watts.1),
     }
 }
+
+/// Seconds that who must keep up buffers: whatever is answered sooner is as good.
+const BUFFERED: f64 = 1.0;
 
 /// The state whose p99 counts: who need survive no loss does not ask what comes after one.
 pub(crate) const fn counted_state(wanted: &Wanted) -> State {

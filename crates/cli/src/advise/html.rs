@@ -6,6 +6,7 @@ use raidlab_advise::{Advice, Plan, Wanted, checks, commands, growth_in_words, st
 use raidlab_core::Sectors;
 use raidlab_report::html_with_words;
 use raidlab_results::Clock;
+use raidlab_risk::YEAR;
 use raidlab_study::{CellKey, CellRun, Runner, Sample, cells, resume_rounds, summarise};
 
 use super::print;
@@ -74,16 +75,16 @@ fn parts(wanted: &Wanted, advice: &Advice) -> Vec<(String, Vec<String>)> {
         ("Losing data".to_owned(), print::risks_in_words(advice)),
         ("What would change the answer".to_owned(), print::changes_in_words(advice)),
     ];
-    let growths = advice
-        .growths
-        .iter()
-        .map(|(at, growth)| growth_in_words(&advice.finalists[*at].candidate.to_string(), growth));
+    let growths = advice.growths.iter().map(|(at, growth)| {
+        let name = advice.finalists[*at].candidate.to_string();
+        growth_in_words(&name, growth, wanted.mission / YEAR)
+    });
     let growths: Vec<String> = growths.collect();
     if !growths.is_empty() {
         parts.push(("Growing later".to_owned(), growths));
     }
     parts.push(("Warnings".to_owned(), warnings(wanted, advice)));
     parts.push(("Check first".to_owned(), checks(wanted, advice)));
-    parts.push(("To make it".to_owned(), commands(pick)));
+    parts.push(("To make it".to_owned(), commands(pick, advice.kept(wanted))));
     parts
 }

@@ -39,7 +39,8 @@ pub(super) fn document(wanted: &Wanted, advice: &Advice) -> String {
             "objective": one.name(), "steps": steps,
         })).collect::<Vec<Value>>(),
         "variants": advice.variants.iter().map(|one| json!({
-            "layout": one.candidate.to_string(), "better_by_steps": one.lead, "alike": one.is_alike,
+            "layout": one.candidate.to_string(), "better_by_steps": one.lead, "speed_ratio": one.speed,
+            "p99_ratio": one.tail, "alike": one.is_alike,
         })).collect::<Vec<Value>>(),
         "consistency": advice.consistency.iter().map(|one| json!({
             "mode": match one.mode {
@@ -55,13 +56,13 @@ pub(super) fn document(wanted: &Wanted, advice: &Advice) -> String {
         })).collect::<Vec<Value>>(),
         "finalists": (0..advice.finalists.len()).map(|at| finalist(wanted, advice, at))
             .collect::<Vec<Value>>(),
-        "growth": advice.growths.iter().map(|(at, one)| growth(&name(*at), one))
+        "growth": advice.growths.iter().map(|(at, one)| growth(&name(*at), one, wanted.mission / YEAR))
             .collect::<Vec<Value>>(),
         "left_out": dropped.map(|one| json!({ "layouts": one.names, "reason": one.reason }))
             .collect::<Vec<Value>>(),
         "warnings": warnings(wanted, advice),
         "check_first": checks(wanted, advice),
-        "commands": commands(&advice.finalists[verdict.pick].candidate),
+        "commands": commands(&advice.finalists[verdict.pick].candidate, advice.kept(wanted)),
     }))
 }
 
@@ -132,19 +133,20 @@ fn finalist(wanted: &Wanted, advice: &Advice, at: usize) -> Value {
     })
 }
 
-fn growth(name: &str, growth: &Growth) -> Value {
-    let told = growth_in_words(name, growth);
+fn growth(name: &str, growth: &Growth, years: f64) -> Value {
+    let told = growth_in_words(name, growth, years);
     match growth {
         Growth::Not { reason } => {
             json!({ "layout": name, "grows": false, "why": reason, "words": told })
         }
-        Growth::Reshape { layout, usable, hours, risk, commands } => json!({
+        Growth::Reshape { layout, usable, hours, risk, then, commands } => json!({
             "layout": name,
             "grows": true,
             "to": layout.to_string(),
             "usable_bytes": usable,
             "hours": [hours.0, hours.1],
             "array_loss_meanwhile": risk,
+            "array_loss_then": then,
             "commands": commands,
             "words": told,
         }),

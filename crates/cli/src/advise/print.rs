@@ -40,7 +40,7 @@ pub(super) fn text(wanted: &Wanted, advice: &Advice) -> String {
         out.push_str("Growing later\n");
         for (at, growth) in &advice.growths {
             let name = advice.finalists[*at].candidate.to_string();
-            out.push_str(&folded(&growth_in_words(&name, growth), "  ", 4));
+            out.push_str(&folded(&growth_in_words(&name, growth, wanted.mission / YEAR), "  ", 4));
         }
         out.push('\n');
     }
@@ -53,7 +53,8 @@ pub(super) fn text(wanted: &Wanted, advice: &Advice) -> String {
         out.push_str(&folded(&check, "  - ", 4));
     }
     out.push_str("\nTo make it\n");
-    for command in commands(&advice.finalists[advice.verdict.pick].candidate) {
+    let pick = &advice.finalists[advice.verdict.pick].candidate;
+    for command in commands(pick, advice.kept(wanted)) {
         let _ = writeln!(out, "  {command}");
     }
     out.push('\n');
@@ -130,7 +131,7 @@ pub(super) fn verdict_in_words(wanted: &Wanted, advice: &Advice) -> Vec<String> 
     }
     told.extend(keeps_up(wanted, advice));
     told.extend(chunk(advice));
-    told.extend(consistency(advice));
+    told.extend(consistency(wanted, advice));
     told
 }
 
@@ -211,37 +212,53 @@ fn chunk(advice: &Advice) -> Option<String> {
         None => told.push_str("; no other that was tried did better."),
         Some(variant) if variant.is_alike => {
             let named = chunk_in_words(&variant.candidate);
-            let way = if variant.lead > 0.0 { "better" } else { "no better" };
             let _ = write!(
                 told,
-                "; {named} did {way} here, by less than the model may be off: either."
+                "; {named} had {:.2} times its speed and {:.2} times its p99 here, which is less than the model may be \
+                 off: either.",
+                variant.speed, variant.tail
             );
         }
         Some(variant) => {
             let named = chunk_in_words(&variant.candidate);
             let way = if variant.lead > 0.0 { "ahead" } else { "behind" };
-            let _ = write!(told, "; {named} is {way} by {:.0} steps.", variant.lead.abs());
+            let _ = write!(
+                told,
+                "; {named} is {way} by {:.0} steps, with {:.2} times its speed and {:.2} times its p99.",
+                variant.lead.abs(),
+                variant.speed,
+                variant.tail
+            );
         }
     }
     Some(told)
 }
 
-fn consistency(advice: &Advice) -> Option<String> {
+fn consistency(wanted: &Wanted, advice: &Advice) -> Option<String> {
+    let is_paced = wanted.profile.demand(wanted.streams).is_some();
     let costs = advice.consistency.iter().map(|one| {
         let what = match one.mode {
-            Mode::PartialParity => "ppl closes the write hole",
+            Mode::PartialParity => "ppl, in place of it, closes the write hole",
             _ => "a bitmap makes the resync after a crash one of minutes instead of a full pass",
         };
         match (1.0 - one.speed) * 100.0 {
+            _ if is_paced => format!("{what}; the work leaves time for it"),
             percent if percent < 1.0 => format!("{what} and costs nothing here"),
             percent => format!("{what} and costs {percent:.0} % of the speed here"),
         }
     });
     let costs: Vec<String> = costs.collect();
     (!costs.is_empty()).then(|| {
+        let made = match advice.kept(wanted) {
+            Mode::None => {
+                ", and so does the command below (mdadm --grow --bitmap=internal adds it later; a --bitmap-chunk larger \
+                 than mdadm's own costs less)"
+            }
+            _ => "; the command below makes a bitmap",
+        };
         format!(
-            "Consistency: {}. Places all over the array are the worst case of a \
-                 bitmap. The other figures are without.",
+            "Consistency: {}. Places all over the array are the worst case of a bitmap. The other figures leave it \
+             out{made}.",
             costs.join("; ")
         )
     })
@@ -388,6 +405,9 @@ fn closing(wanted: &Wanted, advice: &Advice, out: &mut String) {
          work goes on; rebuilt: with the hours in which it does not."
             .to_owned(),
     );
+    if wanted.profile.flushes() {
+        texts.push("p99 is that of reads and writes; flushes take longer.".to_owned());
+    }
     texts.push("Figures are of modelled drives; RAID is not a backup.".to_owned());
     for text in texts {
         out.push_str(&folded(&text, "", 2));

@@ -67,8 +67,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether the model's error could flip it: then it is either. Whoever is nowhere better is no rival, however little
-    /// it is behind.
+    /// Whether the model's error could flip it: then it is either. Whoever is nowhere better is no rival, however
+    /// little it is behind.
     pub fn is_either(&self) -> bool {
         self.is_rival && self.sure < SURE
     }

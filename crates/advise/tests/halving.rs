@@ -164,9 +164,9 @@ fn costs(wanted: &Wanted, names: &[&str]) -> Vec<Costs> {
 }
 
 /// More that is known of layouts: small reads are as fast on all of them; many streams at once want chunks as large as
-/// what they ask for; nothing but speed is won by having no redundancy. (That one wide group has a longer p99 with a drive
-/// missing than two is known of a given load; of so many in flight it is the other way round, as they gather on the
-/// survivors of one group.)
+/// what they ask for; nothing but speed is won by having no redundancy. (That one wide group has a longer p99 with a
+/// drive missing than two is known of a given load; of so many in flight it is the other way round, as they gather on
+/// the survivors of one group.)
 #[test]
 fn known_differences_hold() {
     let mut reads = wanted(6, "nas-8tb-7200", "random-read");

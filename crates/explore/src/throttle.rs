@@ -233,8 +233,8 @@ impl PairedRatio {
     }
 }
 
-/// The p99 of a policy against that of a setting of another, where both rebuild in the same time: `ours` are the runs of
-/// each of its settings, all by seed. `None` where fewer than three of the setting's runs lie within the curve.
+/// The p99 of a policy against that of a setting of another, where both rebuild in the same time: `ours` are the runs
+/// of each of its settings, all by seed. `None` where fewer than three of the setting's runs lie within the curve.
 pub fn at_equal_time(ours: &[&[Outcome]], theirs: &[Outcome]) -> Option<PairedRatio> {
     let log = |(seed, run): (usize, &Outcome)| {
         let curve = ours.iter().filter_map(|setting| setting.get(seed));

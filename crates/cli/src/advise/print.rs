@@ -251,8 +251,8 @@ fn consistency(wanted: &Wanted, advice: &Advice) -> Option<String> {
     (!costs.is_empty()).then(|| {
         let made = match advice.kept(wanted) {
             Mode::None => {
-                ", and so does the command below (mdadm --grow --bitmap=internal adds it later; a --bitmap-chunk larger \
-                 than mdadm's own costs less)"
+                ", and so does the command below (mdadm --grow --bitmap=internal adds it later; a --bitmap-chunk \
+                 larger than mdadm's own costs less)"
             }
             _ => "; the command below makes a bitmap",
         };

@@ -14,7 +14,8 @@ const DOUBLING: u32 = 100;
 
 /// Holds the p99 of the foreground at a target while there is a rebuild: each request within the target gives the
 /// rebuild a little more of the time, each beyond it 99 times as much less (a stochastic approximation of a quantile,
-/// Robbins and Monro 1951). Until the first beyond it, the share doubles after every hundred. Never less than the floor.
+/// Robbins and Monro 1951). Until the first beyond it, the share doubles after every hundred. Never less than the
+/// floor.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     target: Nanos,

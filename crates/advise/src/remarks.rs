@@ -63,8 +63,8 @@ fn of_levels<'a>(
             "Single parity and large drives: with a drive missing each latent defect on the others loses a sector, and \
              the array too where a drive hangs on it or has many. Defects are counted by drive and year (3 of 100 hard \
              disks in a year), as they were measured, not by bytes, so larger drives are no likelier to have one. By \
-             the sheet's 1 in 10^15 bits a rebuild that reads 36 TB would meet one in four times, which users do not see. \
-             Scrub monthly."
+             the sheet's 1 in 10^15 bits a rebuild that reads 36 TB would meet one in four times, which users do not \
+             see. Scrub monthly."
                 .into(),
         );
     }

@@ -153,8 +153,8 @@ fn sentences(curves: &Curves<'_>) -> Vec<String> {
     told.extend(feedback(curves));
     told.push(
         "md and md-max follow the rule of kernels before 6.16 (docs/fidelity.md has how near the model comes to 6.1 \
-         and 6.12). md-6.16 is the rule since then, not checked against a kernel. mclock-like and zfs-like are shares of \
-         the time only."
+         and 6.12). md-6.16 is the rule since then, not checked against a kernel. mclock-like and zfs-like are shares \
+         of the time only."
             .to_owned(),
     );
     told.push(format!("Losing data: {}. RAID is not a backup.", words::SCOPE));

@@ -176,8 +176,8 @@ pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
         if !matches!(wanted.drive.kind, DriveKind::Ssd(_)) {
             told.push(
                 "that SATA drives give up on a bad sector within seconds, set at each start (smartctl -l scterc,70,70); \
-                 where one refuses, that the kernel waits for it (echo 180 >/sys/block/DRIVE/device/timeout): after 30 s \
-                 it resets the drive, and md drops it"
+                 where one refuses, that the kernel waits for it (echo 180 >/sys/block/DRIVE/device/timeout): after \
+                 30 s it resets the drive, and md drops it"
                     .to_owned(),
             );
         }

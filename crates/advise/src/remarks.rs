@@ -116,9 +116,9 @@ fn of_drives(wanted: &Wanted, parity: bool) -> Vec<String> {
         DriveKind::Ssd(spec) => {
             if parity {
                 told.push(
-                    "Parity on SSDs: small writes are written twice or more, which wears them; md computes it in one \
-                     thread an array unless group_thread_cnt and stripe_cache_size are raised, which may hold fast SSDs \
-                     back and is not modelled here."
+                    "Parity on SSDs: small writes are written twice or more, which wears them; md computes it in \
+                     one thread an array unless group_thread_cnt and stripe_cache_size are raised, which may hold \
+                     fast SSDs back and is not modelled here."
                         .into(),
                 );
             }
@@ -175,9 +175,9 @@ pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     if pick.layout.survives() > 0 {
         if !matches!(wanted.drive.kind, DriveKind::Ssd(_)) {
             told.push(
-                "that SATA drives give up on a bad sector within seconds, set at each start (smartctl -l scterc,70,70); \
-                 where one refuses, that the kernel waits for it (echo 180 >/sys/block/DRIVE/device/timeout): after \
-                 30 s it resets the drive, and md drops it"
+                "that SATA drives give up on a bad sector within seconds, set at each start (smartctl -l \
+                 scterc,70,70); where one refuses, that the kernel waits for it (echo 180 \
+                 >/sys/block/DRIVE/device/timeout): after 30 s it resets the drive, and md drops it"
                     .to_owned(),
             );
         }

@@ -181,6 +181,18 @@ fn consistency_and_pacing() {
             "pacing.share",
             ["beside `least`", ""],
         ),
+        (
+            "pacing = { sync_io_depth = 32, share = \"5%\" }",
+            WrongValue,
+            "pacing.share",
+            ["beside `sync_io_depth`", ""],
+        ),
+        (
+            "pacing = { sync_io_depth = 0 }",
+            WrongValue,
+            "pacing.sync_io_depth",
+            ["out of range", ""],
+        ),
     ] {
         check(
             &of_layout(line),

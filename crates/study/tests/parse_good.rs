@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raidlab_core::contract::Pacing;
+use raidlab_core::contract::{Pacing, PacingRule};
 use raidlab_core::{Consistency, Level, Sectors, Size, Tie};
 use raidlab_study::{DriveSource, StudyErrorKind, cell_title, cells, default_study, load, parse};
 use raidlab_study::{State, Study};
@@ -295,7 +295,8 @@ fn states_and_settings() {
             { level = "raid1", members = 2, pacing = { share = "30%" } },
             { level = "raid5", members = 4, consistency = "ppl", tie = "never-modify" },
             { level = "raid5", members = 4, consistency = "journal", journal_size = "1GiB", cached_stripes = 0 },
-            { level = "raid6", members = 6, consistency = "none", group_thread_cnt = 0 },
+            { level = "raid6", members = 6, consistency = "none", group_thread_cnt = 0,
+              pacing = { sync_io_depth = 4 } },
             { level = "raid0", members = 2 },
         ]
         workloads = [{ kind = "dd-read", size = "6MiB" }]
@@ -323,8 +324,10 @@ fn states_and_settings() {
     assert_eq!(mode(3), Consistency::Journal { sectors: Sectors(2 << 20) });
     assert_eq!(mode(4), Consistency::None);
     let pacing = |n: usize| layouts[n].settings.pacing;
-    assert_eq!((pacing(1).share, pacing(1).least), (Some(30), Pacing::default().least));
-    assert_eq!((pacing(2).share, pacing(2).least), (None, 2_000_000));
+    let share = Pacing { rule: PacingRule::Share(30), ..pacing(1) };
+    assert_eq!((pacing(1), pacing(1).least), (share, Pacing::default().least));
+    assert_eq!((pacing(2).rule, pacing(2).least), (PacingRule::Activity, 2_000_000));
+    assert_eq!(pacing(4).rule, PacingRule::Depth(4));
     assert_eq!(layouts[2].settings.tie, Tie::NeverModify);
     assert_eq!(study.without_redundancy(), ["single", "raid0(2)"]);
     // Without redundancy only healthy cells; a rebuild alone for each other layout.

@@ -22,7 +22,7 @@ use raidlab_core::{Nanos, Size};
 use raidlab_random::mix;
 
 use crate::MOST_PROCESSES;
-use crate::error::{WorkloadError, WorkloadErrorKind};
+use crate::error::WorkloadError;
 use crate::kinds::Workload;
 use crate::metric::{Better, Metric, mib_per_second, per_second};
 use crate::op::Op;
@@ -272,10 +272,6 @@ impl Workload for Filebench {
     }
 
     fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
-        const WHY: &str = "filebench makes and deletes files by name";
-        if setting.space.is_some() {
-            return Err(WorkloadError::new(WorkloadErrorKind::NotSupported, "kind", WHY));
-        }
         let threads = u64::from(self.personality().threads()) * u64::from(setting.copies);
         if threads > u64::from(MOST_PROCESSES) {
             let reason = format!(
@@ -287,7 +283,7 @@ impl Workload for Filebench {
         let mut plan = Plan {
             phases: vec!["work"],
             memory: self.start.memory(),
-            needs_filesystem: Some(WHY),
+            needs_filesystem: Some("filebench makes and deletes files by name"),
             asks_time: true,
             ..Plan::default()
         };

@@ -6,8 +6,7 @@ use raidlab_study::State;
 use crate::candidate::{Candidate, Candidates, Mode, candidates, modes};
 use crate::fidelity::{Figure, median_error, spread};
 use crate::growth::{Growth, growth};
-use crate::meter;
-use crate::meter::Measured;
+use crate::meter::{self, Measured};
 use crate::objectives::{Costs, Objective, Weights, dominates, score, weights};
 use crate::relax;
 use crate::search::{
@@ -62,16 +61,6 @@ pub struct Verdict {
     pub sure: f64,
     /// What each objective adds to the lead, in steps.
     pub by: Vec<(Objective, f64)>,
-    /// Whether the next best is better at anything, beyond a step, than some other of the last candidates is.
-    pub is_rival: bool,
-}
-
-impl Verdict {
-    /// Whether the model's error could flip it: then it is either. Whoever is nowhere better is no rival, however
-    /// little it is behind.
-    pub fn is_either(&self) -> bool {
-        self.is_rival && self.sure < SURE
-    }
 }
 
 /// Another chunk of the recommended structure.
@@ -132,10 +121,10 @@ pub fn advise(wanted: &Wanted, pool: &dyn Pool) -> Result<Advice, NoAdvice> {
     finalists.sort_by(|one, other| order(one).total_cmp(&order(other)));
     let (mut finalists, others) = represented(wanted, finalists, &weights);
     finalists.sort_by(|one, other| order(one).total_cmp(&order(other)));
-    let front = front(&finalists);
-    let verdict = verdict(wanted, &finalists, &front, &weights);
+    let verdict = verdict(wanted, &finalists, &weights);
     let consistency = consistency(wanted, &mut search, &finalists[verdict.pick])?;
     let spent = search.spent;
+    let front = front(&finalists);
     let variants = variants(wanted, &finalists[verdict.pick], &others, &weights);
     let changes = changes(wanted, &finalists, &weights);
     let risks = risks(wanted, pool, &finalists)?;
@@ -209,9 +198,8 @@ fn off(wanted: &Wanted, objective: Objective, (one, other): (&Finalist, &Finalis
         let errors = (0..parts).map(|at| median_error(group(at), figure, false));
         spread(errors.fold(0.0, f64::max))
     };
-    let is_paced = wanted.profile.demand(wanted.streams).is_some();
     let (modelled, drawn) = match objective {
-        Objective::Speed if !is_paced => {
+        Objective::Speed if !wanted.is_paced() => {
             let speed = |one: &Finalist, at: usize| one.rounds[at].speed(wanted, State::Healthy);
             (of(Figure::Rate), luck(one, other, speed))
         }
@@ -246,13 +234,12 @@ fn luck(one: &Finalist, other: &Finalist, of: impl Fn(&Finalist, usize) -> Optio
 }
 
 /// The first against the second.
-fn verdict(wanted: &Wanted, finalists: &[Finalist], front: &[usize], weights: &Weights) -> Verdict {
+fn verdict(wanted: &Wanted, finalists: &[Finalist], weights: &Weights) -> Verdict {
     let [pick, next, ..] = finalists else {
-        let (lead, sure, by) = (0.0, 1.0, Vec::new());
-        return Verdict { pick: 0, next: None, lead, sure, by, is_rival: false };
+        return Verdict { pick: 0, next: None, lead: 0.0, sure: 1.0, by: Vec::new() };
     };
     let Compared { lead, sure, by } = compared(wanted, (pick, next), weights);
-    Verdict { pick: 0, next: Some(1), lead, sure, by, is_rival: front.contains(&1) }
+    Verdict { pick: 0, next: Some(1), lead, sure, by }
 }
 
 /// Those that no other dominates beyond the steps of indifference.
@@ -283,13 +270,19 @@ fn variants(
 }
 
 impl Advice {
+    /// Whether the model's error could flip the verdict: then it is either. Whom another dominates is no rival, however
+    /// little it is behind.
+    pub fn is_either(&self) -> bool {
+        let Verdict { next, sure, .. } = self.verdict;
+        next.is_some_and(|next| self.front.contains(&next)) && sure < SURE
+    }
+
     /// How the recommendation is made: with a bitmap where that costs less than a step of anything, else as it was
     /// compared, without.
     pub fn kept(&self, wanted: &Wanted) -> Mode {
-        let is_paced = wanted.profile.demand(wanted.streams).is_some();
         let is_cheap = |one: &&Consistency| {
             one.mode == Mode::Bitmap
-                && (is_paced
+                && (wanted.is_paced()
                     || one.speed * Objective::Speed.step() >= 1.0
                         && one.tail <= Objective::Tail.step())
         };
@@ -344,21 +337,14 @@ fn changes(wanted: &Wanted, finalists: &[Finalist], given: &Weights) -> Vec<Chan
     for prefer in Prefer::ALL {
         if prefer != wanted.prefer {
             let weights = weights(prefer, wanted.limits.capacity.is_some());
-            let when = match prefer {
-                Prefer::Balance => "if all counts alike".to_owned(),
-                Prefer::Speed => "if speed counts most".to_owned(),
-                Prefer::Capacity => "if space counts most".to_owned(),
-                Prefer::Safety => "if safety counts most".to_owned(),
+            let (when, first) = match prefer {
+                Prefer::Balance => ("if all counts alike", None),
+                Prefer::Speed => ("if speed counts most", Some(Objective::Speed.index())),
+                Prefer::Capacity => ("if space counts most", Some(Objective::Capacity.index())),
+                Prefer::Safety => ("if safety counts most", Some(Objective::Risk.index())),
             };
-            let first = match prefer {
-                Prefer::Balance => None,
-                Prefer::Speed => Some(Objective::Speed),
-                Prefer::Capacity => Some(Objective::Capacity),
-                Prefer::Safety => Some(Objective::Risk),
-            };
-            let first = first.and_then(|one| Objective::ALL.iter().position(|of| *of == one));
             let able = |one: &Finalist| first.is_none_or(|at| one.costs[at] < least(at) + 1.0);
-            note(when, best(&weights, &able));
+            note(when.to_owned(), best(&weights, &able));
         }
     }
     let more = wanted.limits.survive + 1;

@@ -27,6 +27,11 @@ impl Objective {
     pub const ALL: [Self; COUNT] =
         [Self::Speed, Self::Tail, Self::Capacity, Self::Risk, Self::Price, Self::Watts];
 
+    /// Its place in [`Costs`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
     /// What it is called.
     pub const fn name(self) -> &'static str {
         match self {

@@ -345,7 +345,8 @@ impl Profile {
 
     /// Whether it flushes between its reads and writes, whose times leave that out.
     pub fn flushes(&self) -> bool {
-        ["database", "vm"].contains(&self.name.as_str())
+        let flushes = |part: &Part| matches!(part.job, Job::Fio(job) if job.contains("fsync="));
+        self.parts.iter().any(flushes)
     }
 
     /// Bytes a second that all streams together must get; `None` of work that goes as fast as it can.

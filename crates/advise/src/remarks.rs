@@ -13,8 +13,8 @@ use crate::wanted::Wanted;
 const WIDE: u16 = 12;
 /// From this size on latent errors of a whole drive matter while it is read.
 const LARGE: u64 = 4_000_000_000_000;
-/// Work that waits until its writes are durable.
-const FLUSHING: [&str; 4] = ["database", "vm", "varmail", "oltp"];
+/// Personalities of filebench that wait until their writes are durable.
+const FLUSHING: [&str; 2] = ["varmail", "oltp"];
 
 /// What a reader must be warned of.
 pub fn warnings(wanted: &Wanted, advice: &Advice) -> Vec<String> {
@@ -128,7 +128,8 @@ fn of_drives(wanted: &Wanted, parity: bool) -> Vec<String> {
                     .into(),
             );
             let protected = spec.figures().power_loss_protection;
-            let flushes = FLUSHING.contains(&wanted.profile.name.as_str());
+            let flushes =
+                wanted.profile.flushes() || FLUSHING.contains(&wanted.profile.name.as_str());
             if !protected && flushes {
                 told.push(
                     "This SSD has no protection against power loss: each flush waits for the flash.".into(),

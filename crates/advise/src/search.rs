@@ -321,7 +321,7 @@ pub(crate) fn figures(
     let price = limits.budget.map(|budget| budget.1).or(limits.price).unwrap_or(0.0);
     let healthy = of(&|run| run.tail(wanted, State::Healthy)).unwrap_or(0.0);
     // Work that comes at a rate of its own is done at that rate.
-    let is_paced = wanted.profile.demand(wanted.streams).is_some();
+    let is_paced = wanted.is_paced();
     let speed = of(&|run| run.speed(wanted, State::Healthy)).unwrap_or(0.0);
     let tail = of(&|run| run.tail(wanted, counted_state(wanted))).unwrap_or(healthy * NO_TAIL);
     Figures {

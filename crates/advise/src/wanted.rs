@@ -114,6 +114,11 @@ pub const CHUNKS: [Sectors; 4] = [Sectors(128), Sectors(512), Sectors(1024), Sec
 pub const REQUESTS: u64 = 3_000;
 
 impl Wanted {
+    /// Whether the work comes at a rate of its own, and does not go as fast as it can.
+    pub fn is_paced(&self) -> bool {
+        self.profile.demand(self.streams).is_some()
+    }
+
     /// A question with nothing said but drives and work.
     pub fn new(drives: RangeInclusive<u16>, drive: DriveSpec, profile: Profile) -> Self {
         let class = class(&drive);

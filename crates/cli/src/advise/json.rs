@@ -32,7 +32,7 @@ pub(super) fn document(wanted: &Wanted, advice: &Advice) -> String {
         },
         "recommended": name(verdict.pick),
         "runner_up": verdict.next.map(name),
-        "either": verdict.is_either(),
+        "either": advice.is_either(),
         "lead_steps": verdict.lead,
         "sure": verdict.sure,
         "lead_by": verdict.by.iter().map(|(one, steps)| json!({

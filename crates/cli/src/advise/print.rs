@@ -113,7 +113,7 @@ pub(super) fn verdict_in_words(wanted: &Wanted, advice: &Advice) -> Vec<String> 
                 sure if sure >= 0.995 => "more than 99 in 100".to_owned(),
                 sure => format!("{:.0} in 100", sure * 100.0),
             };
-            if verdict.is_either() {
+            if advice.is_either() {
                 told.push(format!(
                     "Recommended: {pick} or {}, either. The first is ahead by less than the model may be off: the \
                      chance that it is the better one is {sure}.",
@@ -158,7 +158,7 @@ fn signed(steps: f64) -> String {
 
 /// An objective of one against that of another.
 fn in_words(wanted: &Wanted, objective: Objective, one: &Finalist, other: &Finalist) -> String {
-    let at = Objective::ALL.iter().position(|of| *of == objective).unwrap_or(0);
+    let at = objective.index();
     let steps = other.costs[at] - one.costs[at];
     let factor = libm::exp(steps.abs() * libm::log(objective.step()));
     let way =
@@ -235,14 +235,13 @@ fn chunk(advice: &Advice) -> Option<String> {
 }
 
 fn consistency(wanted: &Wanted, advice: &Advice) -> Option<String> {
-    let is_paced = wanted.profile.demand(wanted.streams).is_some();
     let costs = advice.consistency.iter().map(|one| {
         let what = match one.mode {
             Mode::PartialParity => "ppl, in place of it, closes the write hole",
             _ => "a bitmap makes the resync after a crash one of minutes instead of a full pass",
         };
         match (1.0 - one.speed) * 100.0 {
-            _ if is_paced => format!("{what}; the work leaves time for it"),
+            _ if wanted.is_paced() => format!("{what}; the work leaves time for it"),
             percent if percent < 1.0 => format!("{what} and costs nothing here"),
             percent => format!("{what} and costs {percent:.0} % of the speed here"),
         }

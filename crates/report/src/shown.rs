@@ -16,8 +16,9 @@ const REBUILD: &str = "rebuild_s";
 const REBUILD_ESTIMATE: &str = "rebuild_estimate_s";
 /// A rebuild beside load is not extrapolated from less than this many percent of it in less than so many seconds: in
 /// the first moments of a load the array's turns between both are not what they are later. md averages over 3 s.
-const LEAST_PERCENT: f64 = 1.0;
-const LEAST_SECONDS: f64 = 10.0;
+pub const LEAST_REBUILT_PERCENT: f64 = 1.0;
+/// In less than this a rebuild of less than [`LEAST_REBUILT_PERCENT`] is not extrapolated.
+pub const LEAST_REBUILT_SECONDS: f64 = 10.0;
 
 /// By which clock the times of a document are, and what did its work.
 pub(crate) const fn clock(origin: Origin) -> &'static str {
@@ -39,8 +40,8 @@ pub(crate) const fn short_clock(origin: Origin) -> &'static str {
 
 /// What is said of a rebuild whose time is not known.
 pub(crate) fn too_little() -> String {
-    let percent = number::share(LEAST_PERCENT / 100.0);
-    let seconds = format!("{LEAST_SECONDS:.0}{}s", number::NO_BREAK);
+    let percent = number::share(LEAST_REBUILT_PERCENT / 100.0);
+    let seconds = format!("{LEAST_REBUILT_SECONDS:.0}{}s", number::NO_BREAK);
     format!("less than {percent} of the rebuild was done beside the load, in less than {seconds}")
 }
 
@@ -57,8 +58,8 @@ pub(crate) fn is_unknown(cell: &Cell) -> bool {
     };
     cell.metric == REBUILD_ESTIMATE
         && cell.processes > 0
-        && cell.last_done_s < LEAST_SECONDS
-        && percent().is_some_and(|percent| percent < LEAST_PERCENT)
+        && cell.last_done_s < LEAST_REBUILT_SECONDS
+        && percent().is_some_and(|percent| percent < LEAST_REBUILT_PERCENT)
 }
 
 /// The median: of rebuilds as hours and days.

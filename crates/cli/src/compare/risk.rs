@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use raidlab_advise::{Candidate, Mode, class};
 use raidlab_core::{Layout, Level};
 use raidlab_models::DriveSpec;
+use raidlab_report::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
 use raidlab_results::risk::{Assumed, DrivesRisk, LayoutRisk, LeftOut, Risks};
 use raidlab_risk::{Chances, NoAnswer, Precision, Question, REPLACED, Span, YEAR, words};
 use raidlab_study::{DriveSource, Drives, Samples, State, Study};
@@ -25,10 +26,6 @@ const MOST_SECONDS: f64 = 2.0;
 const FULL_SECONDS: f64 = 1.5;
 /// How much less brief computing takes.
 const BRIEF: f64 = 0.12;
-/// A rebuild beside load is not extrapolated from less than this share of it in less than so many seconds, as reports
-/// do not show it either.
-const LEAST_SHARE: f64 = 0.01;
-const LEAST_SECONDS: f64 = 10.0;
 
 /// What is said where drives are modelled: those of each group of the study. `None` where nothing is to be said: no
 /// layout has redundancy, or the study is a published one.
@@ -290,7 +287,9 @@ fn rebuilt(
     let (mut told, mut beside_work) = (Vec::new(), 0);
     for (key, sample) in of_layout.flat_map(|(key, own)| own.iter().map(move |one| (key, one))) {
         let Some(rebuild) = sample.rebuild else { continue };
-        let too_little = rebuild.done < LEAST_SHARE && sample.last_done.as_secs() < LEAST_SECONDS;
+        // Reports do not show it either.
+        let too_little = rebuild.done * 100.0 < LEAST_REBUILT_PERCENT
+            && sample.last_done.as_secs() < LEAST_REBUILT_SECONDS;
         let Some((seconds, is_estimate)) = rebuild.seconds() else { continue };
         if key.processes > 0 && too_little {
             continue;

@@ -113,12 +113,10 @@ pub(super) fn run(
     let samples = samples?;
     setting.warnings.extend(sensitive.transpose()?.flatten());
     recorder.ran(&samples);
-    let drives = drives.to_vec();
+    let risk = risk::on_modelled(study, drives, &samples, threads);
     drop(lab);
     finish(trace, options.trace.as_deref())?;
-    let mut results = results(study, &samples, setting)?;
-    results.risk = risk::on_modelled(study, &drives, &samples, threads);
-    Ok(results)
+    Ok(Results { risk, ..results(study, &samples, setting)? })
 }
 
 /// Runs each cell of the first round again with a free processor and with one that is four times as slow; tells which

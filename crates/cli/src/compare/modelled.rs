@@ -50,12 +50,10 @@ pub(super) fn run(
     bar.clear();
     let samples = samples.map_err(Failure::failed)?;
     recorder.ran(&samples);
-    let drives = modelled.drives().to_vec();
+    let risk = risk::on_modelled(study, modelled.drives(), &samples, threads);
     drop(modelled);
     kernel::finish(trace, options.trace.as_deref())?;
-    let mut results = results(study, &samples, setting)?;
-    results.risk = risk::on_modelled(study, &drives, &samples, threads);
-    Ok(results)
+    Ok(Results { risk, ..results(study, &samples, setting)? })
 }
 
 /// What the results of a run in virtual time say besides its cells.

@@ -135,7 +135,7 @@ fn compare(name: &str, study: &Study, key: &CellKey, counts: &mut Counts) {
 }
 
 #[test]
-#[ignore = "minutes: 21 studies with 32 settings and 5 seeds each"]
+#[ignore = "minutes: cargo test --release -p raidlab-explore --test feedback -- --ignored --nocapture"]
 fn feedback_against_md_on_the_default_and_drawn_studies() {
     let mut counts = Counts::new();
     let default = parse(default_study(), "default").expect("is right");

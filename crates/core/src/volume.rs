@@ -127,6 +127,12 @@ impl Volume {
         self.flat()?.meta(io)
     }
 
+    /// Whether an I/O in flight is one of background work; nested levels have none.
+    #[inline]
+    pub fn is_background(&self, io: IoId) -> bool {
+        self.flat().is_some_and(|array| array.is_background(io))
+    }
+
     /// Whether a drive is out of service, or the array that it is of.
     pub fn is_failed(&self, drive: MemberIndex) -> bool {
         either!(self, array => array.is_failed(drive))

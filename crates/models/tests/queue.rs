@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use raidlab_core::contract::IoOutcome;
-use raidlab_core::units::{Nanos, Sector, Time};
+use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 use raidlab_models::{
     DriveIo, DriveIoId, DriveOp, Queue, QueueInput, QueueOutput, QueueSpec, Scheduler,
 };
@@ -107,6 +107,30 @@ fn noop_and_none_keep_the_order() {
         }
         harness.run();
         assert_eq!(harness.places(), places);
+    }
+}
+
+#[test]
+fn what_is_held_under_a_plug_is_merged_before_the_drive_gets_any() {
+    for (plugged, sent) in [
+        (None, vec![(Read, 100, 24), (Read, 500, 8)]),
+        (Some(Sectors(16)), vec![(Read, 100, 16), (Read, 116, 8), (Read, 500, 8)]),
+    ] {
+        let spec = QueueSpec { plugged, ..Scheduler::MqDeadline.spec(32) };
+        let mut harness = Harness::new(&spec);
+        for at in [100, 108, 116, 500] {
+            let id = DriveIoId(at as u32);
+            let io = DriveIo { id, op: Read, at: Sector(at), len: 8, fua: false };
+            harness.handle(QueueInput::Hold { io, process: 0 });
+        }
+        assert_eq!(harness.sent, [], "the plug is not pulled");
+        harness.handle(QueueInput::Wake);
+        assert_eq!(harness.sent, sent);
+        // Who comes without one goes straight to a drive that takes it.
+        harness.submit(Read, 508, 8, 0);
+        assert_eq!(harness.sent.last(), Some(&(Read, 508, 8)));
+        harness.run();
+        assert_eq!(harness.ended.len(), 5);
     }
 }
 

@@ -8,6 +8,7 @@ mod controller;
 mod event_queue;
 mod gather;
 mod paths;
+mod plug;
 mod records;
 mod spares;
 #[cfg(test)]
@@ -144,6 +145,8 @@ pub struct World {
     wakes: Vec<Option<Time>>,
     /// The request queue of each drive; none when I/Os go to the drives as they come.
     queues: Vec<Queue>,
+    /// Drives whose queues hold requests under a plug.
+    plugged: Vec<u16>,
     queue_wakes: Vec<Option<Time>>,
     /// Hot spares that stand by, and failed members that have none yet.
     spares: VecDeque<Drive>,
@@ -241,6 +244,7 @@ impl World {
             turn: false,
             wake: None,
             queues: Vec::new(),
+            plugged: Vec::new(),
             queue_wakes: Vec::new(),
             spares: VecDeque::new(),
             without_drive: VecDeque::new(),
@@ -714,6 +718,9 @@ impl World {
                 Output::Abandon { io } => self.abandon(io),
             }
         }
+        if !self.plugged.is_empty() {
+            self.pull_plug();
+        }
     }
 
     fn send(&mut self, io: &MemberIo) {
@@ -755,6 +762,9 @@ impl World {
             None => self.ios.push(flight),
         }
         let first = DriveIo { id, ..first };
+        if self.hold_under_plug(io, drive, first) {
+            return;
+        }
         self.hand_to_drive(drive, first);
         self.dispatched(drive);
     }

@@ -27,7 +27,10 @@
 //! with it is one without and a flush behind it; until the write has ended no flush begins, so that those that come
 //! meanwhile are one with it.
 //!
-//! **Left out**: priorities, cgroups, plugging, the requeue at a full drive, barriers of 2.6.
+//! **Plugs** where the host has them ([`QueueSpec::plugged`]): what a thread of md sends while it works at one event is
+//! merged before any of it is dispatched (`blk_start_plug`, `blk_attempt_plug_merge`).
+//!
+//! **Left out**: priorities, cgroups, the requeue at a full drive, barriers of 2.6.
 
 mod anticipatory;
 mod cfq;
@@ -98,6 +101,7 @@ impl Scheduler {
             depth,
             requests,
             longest,
+            plugged: None,
             merges_flushes: false,
             has_fua: true,
         }
@@ -133,6 +137,9 @@ pub struct QueueSpec {
     pub requests: u32,
     /// The longest request: merging makes none that is longer, and longer ones are split.
     pub longest: Sectors,
+    /// The longest request made of those under one [plug](QueueInput::Hold). Default none: there are no plugs, and each
+    /// is offered to the drive as it comes.
+    pub plugged: Option<Sectors>,
     /// Whether flushes that wait together are one. Default no: each goes to the drive.
     pub merges_flushes: bool,
     /// Whether the drive is told of FUA. Default yes; where flushes are merged, else a flush follows the write.
@@ -147,6 +154,14 @@ pub enum QueueInput {
         /// The request; its id is the caller's and comes back in [`QueueOutput::Complete`].
         io: DriveIo,
         /// On whose behalf: whatever number stands for a process.
+        process: u32,
+    },
+    /// The same under a plug, as a kernel's thread has it while it works (`blk_start_plug`): it merges, and the drive
+    /// gets nothing before the plug is pulled, by any other input.
+    Hold {
+        /// The request.
+        io: DriveIo,
+        /// On whose behalf.
         process: u32,
     },
     /// The drive has ended what [`QueueOutput::Dispatch`] gave it, by the id it had there.
@@ -236,6 +251,8 @@ pub struct Queue {
     flushes: VecDeque<u32>,
     merged: Flushes,
     split: Vec<Split>,
+    /// Sectors of the longest request that what comes may be merged to.
+    longest_merged: u64,
     in_flight: u32,
     outputs: VecDeque<QueueOutput>,
     wake: Option<Time>,
@@ -263,6 +280,7 @@ impl Queue {
             flushes: VecDeque::new(),
             merged: Flushes::default(),
             split: Vec::new(),
+            longest_merged: spec.longest.0,
             in_flight: 0,
             outputs: VecDeque::with_capacity(64),
             wake: None,
@@ -280,6 +298,13 @@ impl Queue {
     pub fn handle(&mut self, now: Time, input: QueueInput) {
         match input {
             QueueInput::Submit { io, process } => self.submit(now, io, process),
+            QueueInput::Hold { io, process } => {
+                let longest = self.spec.plugged.unwrap_or(self.spec.longest);
+                self.longest_merged = longest.min(self.spec.longest).0;
+                self.submit(now, io, process);
+                self.longest_merged = self.spec.longest.0;
+                return;
+            }
             QueueInput::Ended { id, outcome } => self.ended(now, id, outcome),
             QueueInput::Wake => {}
         }
@@ -393,7 +418,7 @@ impl Queue {
     /// it ends.
     fn mergeable(&self, io: DriveIo, process: u32) -> (Option<u32>, Option<u32>) {
         let (start, end) = (io.at.0, io.at.0.saturating_add(io.len.into()));
-        let longest = self.spec.longest.0;
+        let longest = self.longest_merged;
         if u64::from(io.len) >= longest || self.is_flushed(io.op, io.fua) {
             return (None, None);
         }

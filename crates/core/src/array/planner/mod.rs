@@ -30,7 +30,7 @@ use std::hash::{Hash, Hasher};
 
 use super::background::Background;
 use super::config::Config;
-use super::ios::Ios;
+use super::ios::{Ios, Owner};
 use super::jobs::Jobs;
 use super::lists::{ListPool, Segments};
 use super::locks::RangeLocks;
@@ -47,7 +47,7 @@ use super::starved::Starved;
 use super::stripe::{Cache, StripePlan};
 use super::timers::Timers;
 use super::write_intent::WriteIntentGate;
-use crate::contract::{Input, Job, JobId, Output, Scratch, SegmentList};
+use crate::contract::{Input, IoId, Job, JobId, Output, Scratch, SegmentList};
 use crate::geometry::Geometry;
 use crate::layout::Layout;
 use crate::policy::PolicyState;
@@ -197,6 +197,12 @@ impl Array {
     /// The operands of a job; `None` when it is no longer wanted.
     pub fn job(&self, job: JobId) -> Option<Job<'_>> {
         self.jobs.get(job)
+    }
+
+    /// Whether an I/O in flight is one of background work.
+    #[inline]
+    pub fn is_background(&self, io: IoId) -> bool {
+        matches!(self.ios[io.slot].owner, Owner::Window(_))
     }
 
     /// A key of everything that decides what the array does next; counters, times and generations

@@ -59,6 +59,10 @@ fn places_of(stripes: u64, config: &Config) -> u32 {
 /// How the processes of a plan begin, by the seed of a run.
 pub type Starts = fn(Plan, u64) -> Plan;
 
+/// Ranges that a rebuild of parity has under way at most, of up to 128 KiB of each member: what md's cache grew to in
+/// the lab in three minutes was half of that.
+const MOST_RANGES: u32 = 256;
+
 /// Bytes of a page of memory.
 const PAGE: u64 = 4 << 10;
 /// Bytes that a command with an address of 28 bits moves at most.
@@ -273,14 +277,15 @@ impl<'a> Modelled<'a> {
         let level = config.layout.level;
         if host.kernel.is_of_today() && config.layout.level.is_redundant() {
             config.settings.resync_tick = Some(Nanos(1_000_000_000 / u64::from(host.hz.max(1))));
-            // RESYNC_DEPTH of 32 ranges of 64 KiB (raid1.c) and 512 (raid10.c), of less where chunks are shorter, or
-            // 256 stripes of 4 KiB (raid5.c); here a range is 128 KiB, or a chunk. And one range for healing.
+            // RESYNC_DEPTH of 32 ranges of 64 KiB (raid1.c) and 512 (raid10.c), or stripes of 4 KiB (raid5.c), 256 at
+            // first; here a range is 128 KiB (of raid10 64), or a chunk. And one for healing.
             config.limits.windows = match level {
-                Level::Raid10 if config.layout.chunk.0 <= 64 << 1 => 513,
-                Level::Raid10 => 257,
+                Level::Raid10 => 513,
                 Level::Raid1 => 17,
-                _ => 9,
+                _ => MOST_RANGES + 1,
             };
+            let at_once = MOST_RANGES * u32::from(config.layout.drives());
+            config.limits.ios = config.limits.ios.max(at_once);
         }
         let behind = World::metadata_sectors(&config).map_err(|error| {
             let place = ("layouts", layout, "level");
@@ -428,9 +433,21 @@ impl<'a> Modelled<'a> {
             return spec;
         }
         let longest = Sectors(self.host_spec(layout).longest_command / SECTOR_BYTES);
-        let merges_flushes = self.host_spec(layout).kernel.is_of_today();
-        let has_fua = self.drives[self.study.layouts[layout].drives].has_fua();
-        QueueSpec { longest: spec.longest.min(longest), merges_flushes, has_fua, ..spec }
+        let is_of_today = self.host_spec(layout).kernel.is_of_today();
+        let drive = &self.drives[self.study.layouts[layout].drives];
+        let longest = spec.longest.min(longest);
+        // md's memory for ranges lies in pages as they come, each a piece; that of raid10 came in order (traces of 6.12).
+        let pieces = match self.study.layouts[layout].layout.level {
+            Level::Raid10 => longest,
+            _ => Sectors(u64::from(drive.most_pieces()) * PAGE / SECTOR_BYTES),
+        };
+        QueueSpec {
+            longest,
+            plugged: is_of_today.then_some(pieces),
+            merges_flushes: is_of_today,
+            has_fua: drive.has_fua(),
+            ..spec
+        }
     }
 
     /// Whether the members of a layout are driven by commands of 28-bit addresses, which move 256

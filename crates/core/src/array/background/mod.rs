@@ -33,9 +33,9 @@ use super::write_intent::Bitmap;
 use crate::bugs::Bug;
 use crate::contract::Work;
 use crate::geometry::Geometry;
-use crate::layout::Layout;
+use crate::layout::{Layout, Level};
 use crate::units::{MemberIndex, Time};
-pub(super) use barrier::Barrier;
+pub(super) use barrier::{Barrier, STRIPES};
 pub(super) use pace::MayBegin;
 use pace::{Activity, Pace};
 use sources::Trust;
@@ -45,6 +45,8 @@ pub(super) use work::Kept;
 
 /// Sectors of a range at most.
 const MOST_ROWS: u64 = 256;
+/// The same of md's raid10, where each range waits for requests: `RESYNC_PAGES` (drivers/md/raid1-10.c).
+const MOST_ROWS_OF_RAID10: u64 = 128;
 /// A member has at least this many ranges, however small it is.
 const LEAST_RANGES: u64 = 16;
 
@@ -124,6 +126,8 @@ pub(super) struct Running {
     pub(super) end: u64,
     /// Where it began this time, and when.
     began: (u64, Time),
+    /// What it began before any of that was done, once something is.
+    at_once: Option<u64>,
     /// Ranges in flight.
     pub(super) windows: u32,
     /// Sectors of these.
@@ -157,8 +161,7 @@ pub(super) enum Then {
 /// When it began is a matter of time.
 impl Hash for Running {
     fn hash<H: Hasher>(&self, key: &mut H) {
-        let Self { work, cursor, end, began: _, windows, sectors: _, mismatched, lost, told, kept } =
-            *self;
+        let Self { work, cursor, end, windows, mismatched, lost, told, kept, .. } = *self;
         (work, cursor, end, windows, mismatched, lost, told, kept).hash(key);
     }
 }
@@ -206,9 +209,13 @@ impl Background {
 }
 
 /// Sectors of a member that a range has at most: small enough that a tiny array has several.
-pub(super) fn window_rows(geometry: &Geometry, layout: &Layout, block: u64) -> u64 {
+pub(super) fn window_rows(geometry: &Geometry, layout: &Layout, block: u64, of_md: bool) -> u64 {
     let used = geometry.used(MemberIndex(0)).0;
-    let rows = (used / LEAST_RANGES).next_multiple_of(block).clamp(block, MOST_ROWS.max(block));
+    let most = match layout.level {
+        Level::Raid10 if of_md => MOST_ROWS_OF_RAID10,
+        _ => MOST_ROWS,
+    };
+    let rows = (used / LEAST_RANGES).next_multiple_of(block).clamp(block, most.max(block));
     if geometry.ranges_end_with_chunks() { rows.min(layout.chunk.0) } else { rows }
 }
 

@@ -101,6 +101,8 @@ impl Activity {
 /// How many marks md keeps, and how far apart: `SYNC_MARKS` and `SYNC_MARK_STEP`.
 const MARKS: usize = 10;
 const STEP: u64 = 3_000_000_000;
+/// Bytes of a member after which md looks again: 32 pages (`window` in `md_do_sync`).
+const LOOKS: u64 = 128 << 10;
 /// How long md sleeps when work was too fast.
 const SLEEP: u64 = 500_000_000;
 
@@ -134,8 +136,9 @@ pub(super) struct Pace {
     pub(super) pacing: Pacing,
     /// Goes by speeds as md does, not by moments.
     marks: Option<Marks>,
-    /// Bytes that were begun, and of the last range.
+    /// Bytes that were begun, when speed and members were looked at last too, and of the last range.
     begun: u64,
+    looked_at: u64,
     range: u64,
     /// What was begun is as much as the most allows up to this moment.
     most_at: u64,
@@ -156,6 +159,7 @@ impl Pace {
             pacing,
             marks: None,
             begun: 0,
+            looked_at: 0,
             range: 0,
             most_at: 0,
             least_at: 0,
@@ -202,6 +206,9 @@ impl Pace {
         if at > now.0 {
             return MayBegin::At(Time(at));
         }
+        if self.looks_later() {
+            return MayBegin::Yes;
+        }
         let mut is_slow = self.least_at <= now.0;
         if let Some(marks) = &mut self.marks
             && !matches!(self.pacing.rule, PacingRule::Share(_))
@@ -217,17 +224,28 @@ impl Pace {
         let may = match self.pacing.rule {
             PacingRule::Share(_) => !self.closed,
             _ if in_flight == 0 => {
-                // Looked at all the same: what was moved up to now counts no more.
-                let _ = self.gives_way || is_slow || is_idle();
+                // Looked at all the same: what was moved up to now counts no more. md looks when it has begun a range.
+                let looks = self.marks.is_none() && !self.gives_way && !is_slow;
+                let _ = looks && is_idle();
                 self.gives_way = false;
                 true
             }
             _ => {
+                self.looked_at = self.begun;
                 self.gives_way = self.gives_way || !is_slow && !is_idle();
                 !self.gives_way
             }
         };
         if may { MayBegin::Yes } else { MayBegin::No }
+    }
+
+    /// Whether md does not look yet whether it is too fast or members are in use: it did so less than 128 KiB ago.
+    fn looks_later(&self) -> bool {
+        let looks = self.looked_at == 0 || self.begun - self.looked_at >= LOOKS;
+        self.marks.is_some()
+            && self.pacing.rule == PacingRule::Activity
+            && !self.gives_way
+            && !looks
     }
 
     /// A range is done; `left` are in flight.
@@ -296,18 +314,38 @@ mod tests {
 
     #[test]
     fn md_sleeps_when_it_was_too_fast_in_the_seconds_begun() {
-        let mut pace = Pace::of_md(Pacing::between(1_000, 200_000));
+        let mut pace = Pace::of_md(Pacing::between(1_000, 20 * LOOKS));
         pace.begin(Time(SECOND));
         for _ in 0..20 {
             assert_eq!(pace.may_begin(Time(SECOND), 0, || true), MayBegin::Yes);
-            pace.started(Time(SECOND), 10_000, false);
+            pace.started(Time(SECOND), LOOKS, false);
         }
-        assert_eq!(pace.may_begin(Time(SECOND), 1, || true), MayBegin::Yes, "190,000 are done");
-        pace.started(Time(SECOND), 10_000, false);
+        assert_eq!(pace.may_begin(Time(SECOND), 1, || true), MayBegin::Yes, "19 of them are done");
+        pace.started(Time(SECOND), LOOKS, false);
         let at = Time(SECOND + SECOND / 2);
         assert_eq!(pace.may_begin(Time(SECOND), 0, || true), MayBegin::At(at));
-        assert_eq!(pace.may_begin(Time(2 * SECOND), 0, || true), MayBegin::Yes, "of 400,000");
+        assert_eq!(pace.may_begin(Time(2 * SECOND), 0, || true), MayBegin::Yes, "of 40");
         assert_eq!(pace.may_begin(Time(2 * SECOND), 1, || false), MayBegin::No);
+    }
+
+    #[test]
+    fn md_looks_at_members_each_128_kib_when_it_has_begun_a_range() {
+        const RANGE: u64 = 64 << 10;
+        let mut pace = Pace::of_md(Pacing::between(0, u64::MAX));
+        pace.begin(Time(0));
+        let now = Time(100 * SECOND);
+        let begin = |pace: &mut Pace| pace.started(now, RANGE, false);
+        begin(&mut pace);
+        pace.begun += 1 << 30;
+        assert_eq!(pace.may_begin(now, 0, || unreachable!("nothing is under way")), MayBegin::Yes);
+        assert_eq!(pace.may_begin(now, 1, || true), MayBegin::Yes);
+        assert_eq!(pace.may_begin(now, 1, || unreachable!("it has just looked")), MayBegin::Yes);
+        begin(&mut pace);
+        assert_eq!(pace.may_begin(now, 1, || unreachable!("64 KiB ago")), MayBegin::Yes);
+        begin(&mut pace);
+        assert_eq!(pace.may_begin(now, 1, || false), MayBegin::No);
+        assert_eq!(pace.may_begin(now, 1, || unreachable!("it gives way")), MayBegin::No);
+        assert_eq!(pace.may_begin(now, 0, || unreachable!("it looked")), MayBegin::Yes);
     }
 
     #[test]

@@ -33,6 +33,16 @@ pub struct WorkStatus {
     pub done: Sectors,
     /// Sectors in all.
     pub of: Sectors,
+    /// Sectors of these that it began at once, before any was done: no measure of its pace.
+    pub at_once: Sectors,
     /// When it will end at the present pace.
     pub ends: Time,
+}
+
+impl WorkStatus {
+    /// How much was done, of how much, beyond what was begun at once: by this its pace is reckoned.
+    pub fn done_since(&self) -> (Sectors, Sectors) {
+        let since = |sectors: Sectors| Sectors(sectors.0.saturating_sub(self.at_once.0));
+        (since(self.done), since(self.of))
+    }
 }

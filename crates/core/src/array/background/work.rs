@@ -142,6 +142,7 @@ impl Background {
             cursor: from,
             end,
             began: (from, now),
+            at_once: None,
             windows: 0,
             sectors: 0,
             mismatched: 0,
@@ -238,12 +239,12 @@ impl Background {
         if let Some(at) = self.barrier.sleeps(now) {
             return MayBegin::At(at);
         }
-        if in_flight >= most || self.windows.available() == 0 {
-            self.barrier.exhaust(self.activity.total());
+        let sectors = self.work.map_or(0, |running| running.sectors);
+        let has_stripes = self.barrier.has_stripes(sectors, setup.window_rows);
+        if in_flight >= most || self.windows.available() == 0 || !has_stripes {
             return MayBegin::No;
         }
         let rows = u64::from(in_flight) * setup.window_rows;
-        let sectors = self.work.map_or(0, |running| running.sectors);
         let Self { pace, activity, .. } = self;
         activity.unbound();
         let rule = pace.pacing.rule;
@@ -365,13 +366,15 @@ impl Background {
             return false;
         }
         let Some(running) = &mut self.work else { return false };
+        let begun = running.cursor.saturating_sub(running.began.0);
+        running.at_once.get_or_insert(begun);
         running.windows -= 1;
         running.sectors -= u64::from(window.len);
         running.mismatched += u64::from(window.mismatched);
         running.lost += u64::from(window.lost);
-        let left = running.windows;
+        let (left, sectors) = (running.windows, running.sectors);
         self.pace.ended(now, left);
-        self.barrier.ended(now);
+        self.barrier.ended(now, sectors);
         true
     }
 }
@@ -400,7 +403,7 @@ impl Background {
     /// Whether requests that waited may begin.
     pub(in crate::array) fn is_lowered(&self) -> bool {
         let is_under_way = self.work.is_some_and(|work| work.windows > 0 || self.barrier.raising);
-        !self.barrier.waiting.is_empty() && !is_under_way
+        self.barrier.is_lowered(is_under_way)
     }
 }
 
@@ -425,7 +428,9 @@ impl Background {
         let running = self.work?;
         let done = self.frontier(&running, early);
         let (of, ends) = (Sectors(running.end), ends(&running, now, done));
-        Some(WorkStatus { work: running.work, done: Sectors(done), of, ends })
+        let begun = running.cursor.saturating_sub(running.began.0);
+        let at_once = Sectors(running.at_once.unwrap_or(begun));
+        Some(WorkStatus { work: running.work, done: Sectors(done), of, at_once, ends })
     }
 
     /// Work may be further: what is done counts. Gives what is to be told, and how far it is when that is to be

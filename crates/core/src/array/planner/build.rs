@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Array;
-use crate::array::background::{Background, Barrier, window_rows};
+use crate::array::background::{Background, Barrier, STRIPES, window_rows};
 use crate::array::config::{Config, check_policy, copy_kind, logical_block, traits};
 use crate::array::ios::Ios;
 use crate::array::jobs::Jobs;
@@ -104,6 +104,7 @@ impl Sizes {
         let operands = (2 * usize::from(shape.data_chunks) + 3).max(copies.into());
         // raid3 writes nothing but whole rows.
         let caches = shape.atom == 0 && plans > 0;
+        let of_md = config.settings.resync_tick.is_some();
         Self {
             ios,
             plans,
@@ -124,7 +125,7 @@ impl Sizes {
             } else {
                 block
             },
-            rows: window_rows(geometry, &config.layout, u64::from(block)),
+            rows: window_rows(geometry, &config.layout, u64::from(block), of_md),
         }
     }
 }
@@ -221,7 +222,12 @@ fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyS
     let sizes = Sizes::new(config, shape, &geometry);
     let gate = write_intent_gate(config, covered(&geometry, shape), sizes.owners);
     let (tick, copies) = (settings.resync_tick, geometry.copies());
-    let barrier = Barrier::new(tick, copies, copy_kind(layout), limits.requests);
+    let stripes = match (shape.parities, sizes.cached) {
+        (0, _) => 0,
+        (_, 0) => STRIPES,
+        (_, cached) => u64::from(cached) * shape.plan_rows,
+    };
+    let barrier = Barrier::new(tick, copies, copy_kind(layout), stripes, limits.requests);
     Array {
         setup: setup(config, geometry, shape, &sizes, policy.watches()),
         policy,

@@ -211,12 +211,32 @@ fn progress_is_told_in_sixty_fourths_and_recorded_in_sixteenths() {
 }
 
 #[test]
+fn what_was_begun_at_once_is_no_measure_of_the_pace() {
+    let mut bench = rebuilding(Level::Raid5, 4, Consistency::None);
+    bench.begin(REBUILD);
+    let slots: Vec<u32> = (0..3).map(|_| bench.range().expect("there is work")).collect();
+    let since = |bench: &Bench| {
+        let work = bench.background.progress(Time(9), false).expect("it is under way");
+        (work.at_once.0 / 64, work.done_since().0.0 / 64, work.done_since().1.0 / 64)
+    };
+    assert_eq!(since(&bench), (3, 0, 253), "of 256 ranges");
+    bench.end(slots[0]);
+    let more = bench.range().expect("there is work");
+    assert_eq!(since(&bench), (3, 0, 253));
+    for slot in [slots[1], slots[2], more] {
+        bench.end(slot);
+    }
+    assert_eq!(since(&bench), (3, 1, 253));
+}
+
+#[test]
 fn work_ends_when_as_much_time_has_passed_for_what_is_left() {
     let running = |began| Running {
         work: SCRUB,
         cursor: 0,
         end: 1000,
         began: (began, Time(100)),
+        at_once: None,
         windows: 0,
         sectors: 0,
         mismatched: 0,
@@ -507,11 +527,12 @@ fn ranges_of_small_members_are_smaller() {
     let rows = |level, sectors, block| {
         let layout = match level {
             Level::Raid1 => Layout::new(level, 2),
+            Level::Raid10 => Layout::new(level, 4).with_chunk(Sectors(512)),
             _ => Layout::new(level, 4).with_chunk(Sectors(64)),
         };
         let sizes = vec![Sectors(sectors); usize::from(layout.members)];
         let geometry = Geometry::with_block(&layout, &sizes, 1).expect("possible");
-        window_rows(&geometry, &layout, block)
+        window_rows(&geometry, &layout, block, true)
     };
     assert_eq!(rows(Level::Raid1, 1 << 14, 1), 256);
     assert_eq!(rows(Level::Raid1, 160, 1), 10);
@@ -519,4 +540,5 @@ fn ranges_of_small_members_are_smaller() {
     assert_eq!(rows(Level::Raid1, 8, 1), 1);
     assert_eq!(rows(Level::Raid1, 1 << 14, 512), 512);
     assert_eq!(rows(Level::Raid5, 1 << 14, 1), 64, "within a chunk");
+    assert_eq!(rows(Level::Raid10, 1 << 14, 1), 128, "RESYNC_PAGES of md");
 }

@@ -118,9 +118,11 @@ impl Array {
         if !background.barrier.is_used() {
             return true;
         }
-        if !background.barrier.waiting.is_empty() && !background.barrier.raising {
-            let at = background.barrier.sleep(*now);
-            self.timers.set(Timer::Pace, at);
+        if background.barrier.gives_way() {
+            // After that they are waited for: when the last range has ended, they go.
+            if let Some(at) = background.barrier.gives_turn(*now) {
+                self.timers.set(Timer::Pace, at);
+            }
             return false;
         }
         let is_waiting =
@@ -163,8 +165,12 @@ impl Array {
     /// A request has ended: work may have waited for that.
     #[inline]
     pub(in crate::array::planner) fn request_left(&mut self) {
-        if self.background.barrier.raising {
-            self.pump();
+        if !self.background.barrier.raising {
+            return;
+        }
+        match self.background.barrier.yields(self.now) {
+            Some(at) => self.timers.set(Timer::Pace, at),
+            None => self.pump(),
         }
     }
 

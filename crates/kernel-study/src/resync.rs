@@ -13,13 +13,50 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::inside::now;
 use crate::job::RebuildJob;
 
+/// A rebuild begins with all that md may have under way at once, 32 MiB on raid10. By what is done from then on its
+/// pace is reckoned.
+const SETTLED: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// How far md says that it is, in KiB of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Progress {
+    done: u64,
+    of: u64,
+}
+
+impl Progress {
+    /// The share of what was left then that was done since.
+    fn share_since(self, then: Self) -> f64 {
+        let left = self.of.saturating_sub(then.done).max(1);
+        self.done.saturating_sub(then.done) as f64 / left as f64
+    }
+}
+
+/// How far a rebuild is by `/proc/mdstat`, which counts neither what is under way nor what others write; `None` where
+/// there is none.
+fn progress(array: &str) -> Result<Option<Progress>, String> {
+    let text = fs::read_to_string("/proc/mdstat").map_err(|error| format!("mdstat: {error}"))?;
+    Ok(progress_in(&text, array))
+}
+
+/// In lines of `md0 : active raid5 ...` and, below, `[=>...]  recovery =  8.1% (85504/1046528) finish=0.1min ...`.
+fn progress_in(text: &str, array: &str) -> Option<Progress> {
+    let of_array = text.lines().skip_while(|line| line.split(' ').next() != Some(array));
+    let own = of_array.skip(1).take_while(|line| line.starts_with(' '));
+    let (_, told) = own.filter_map(|line| line.split_once("recovery =")).next()?;
+    let (_, told) = told.split_once('(')?;
+    let (told, _) = told.split_once(')')?;
+    let (done, of) = told.split_once('/')?;
+    Some(Progress { done: done.parse().ok()?, of: of.parse().ok()? })
+}
+
 /// A rebuild that has begun.
 pub(crate) struct Watched {
     directory: PathBuf,
-    /// The names of fresh drives, and how many sectors were written to them before.
-    fresh: Vec<String>,
-    written_before: u64,
+    array: String,
     began: u64,
+    /// How far it was after [`SETTLED`], and when.
+    settled: Arc<Mutex<Option<(u64, Progress)>>>,
     /// When it ended, once it has.
     ended: Arc<Mutex<Option<u64>>>,
     most: Option<u64>,
@@ -47,9 +84,16 @@ impl Watched {
                 *told = Some(now());
             }
         });
-        let fresh = job.fresh.clone();
-        let written_before = written(&fresh)?;
-        Ok(Self { directory, fresh, written_before, began, ended, most: job.most })
+        let settled = Arc::new(Mutex::new(None));
+        let (told, array) = (settled.clone(), job.array.clone());
+        std::thread::spawn(move || {
+            std::thread::sleep(SETTLED);
+            if let (Ok(progress), Ok(mut told)) = (progress(&array), told.lock()) {
+                *told = progress.map(|progress| (now(), progress));
+            }
+        });
+        let array = job.array.clone();
+        Ok(Self { directory, array, began, settled, ended, most: job.most })
     }
 
     /// What it did up to `time` on the clock of the guest.
@@ -58,13 +102,12 @@ impl Watched {
         if let Some(ended) = ended.filter(|ended| *ended <= time) {
             return self.whole(ended);
         }
-        let elapsed = Nanos(time.saturating_sub(self.began));
-        // md says seldom how far it is: what the fresh drive has taken tells it to the request.
-        let size: u64 = read(&self.directory, "component_size")?.parse().unwrap_or(u64::MAX);
-        let written = written(&self.fresh)?.saturating_sub(self.written_before) * SECTOR_BYTES;
-        let done = written as f64 / (size.saturating_mul(1024)) as f64;
+        let settled = self.settled.lock().ok().and_then(|settled| *settled);
+        let (since, before) = settled.unwrap_or((self.began, Progress { done: 0, of: u64::MAX }));
+        let elapsed = Nanos(time.saturating_sub(since));
         // Its last superblocks are part of it.
-        Ok(Rebuild { elapsed, done: done.min(0.999_999) })
+        let done = progress(&self.array)?.map_or(0.0, |now| now.share_since(before)).min(0.999_999);
+        Ok(Rebuild { elapsed, done })
     }
 
     /// Waits for its end, or until as much is done as was asked for.
@@ -125,17 +168,6 @@ fn mdadm(array: &str, what: &str, device: &str) -> Result<(), String> {
     }
 }
 
-/// Sectors written to drives.
-fn written(drives: &[String]) -> Result<u64, String> {
-    let of = |drive: &String| {
-        let text = read(&Path::new("/sys/block").join(drive), "stat")?;
-        let sectors: Option<u64> =
-            text.split_whitespace().nth(6).and_then(|word| word.parse().ok());
-        sectors.ok_or_else(|| format!("/sys/block/{drive}/stat: {text}"))
-    };
-    drives.iter().map(of).sum()
-}
-
 fn write(directory: &Path, name: &str, text: &str) -> Result<(), String> {
     let path = directory.join(name);
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
@@ -167,6 +199,26 @@ mod tests {
         assert!(!is_over("none", false) && is_over("none", true));
         assert!(!is_over("delayed", false));
         assert!(!is_over("7 / 16", true) && is_over("8 / 16", false));
+    }
+
+    /// What a load wrote to the fresh drive was counted as rebuilt, 16 times as much as was.
+    #[test]
+    fn a_rebuild_is_as_far_as_md_says_since_it_settled() {
+        let text = "Personalities : [raid10] [raid6] [raid5]\n\
+                    md1 : active raid5 sdd[3] sdc[1] sdb[0]\n\
+                    \x20     4096 blocks super 1.2\n\
+                    \x20     [=>.......]  recovery =  8.1% (85504/1046528) finish=0.1min speed=8K/sec\n\n\
+                    md0 : active raid10 sde[4] sdc[2]\n\
+                    \x20     50298880 blocks super 1.2 512K chunks 2 near-copies [4/3] [UUU_]\n\
+                    \x20     [>........]  recovery =  0.1% (32768/25149440) finish=25.5min speed=16384K/sec\n\
+                    \x20     bitmap: 0/1 pages [0KB], 65536KB chunk\n\n\
+                    unused devices: <none>\n";
+        let settled = progress_in(text, "md0").expect("a rebuild");
+        assert_eq!(settled, Progress { done: 32_768, of: 25_149_440 });
+        assert_eq!(progress_in(text, "md"), None);
+        assert_eq!(progress_in("md0 : active raid1\n      4096 blocks\n\nunused\n", "md0"), None);
+        let later = Progress { done: 32_768 + 25_116, of: 25_149_440 };
+        assert!((later.share_since(settled) - 0.001).abs() < 1e-6);
     }
 
     #[test]

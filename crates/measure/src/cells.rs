@@ -339,7 +339,7 @@ fn progress(engine: &mut Engine, began: Time) -> Option<Rebuild> {
     let events = engine.take_timed_events();
     let status = engine.array().status().work;
     let ours = status.filter(|status| matches!(status.work, Work::Rebuild(_)));
-    let under_way = ours.map(|status| (status.done, status.of));
+    let under_way = ours.map(|status| status.done_since());
     let events = events.iter().map(|(at, event)| (*at, event));
     Rebuild::up_to(engine.clock(), began, events, under_way)
 }

@@ -436,7 +436,7 @@ impl<'a> Modelled<'a> {
         let is_of_today = self.host_spec(layout).kernel.is_of_today();
         let drive = &self.drives[self.study.layouts[layout].drives];
         let longest = spec.longest.min(longest);
-        // md's memory for ranges lies in pages as they come, each a piece; that of raid10 came in order (traces of 6.12).
+        // md's memory for ranges lies in pages as they come, each a piece; that of raid10 came in order in traces.
         let pieces = match self.study.layouts[layout].layout.level {
             Level::Raid10 => longest,
             _ => Sectors(u64::from(drive.most_pieces()) * PAGE / SECTOR_BYTES),

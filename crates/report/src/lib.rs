@@ -70,7 +70,6 @@ pub use json::{Json, diff_json};
 pub use markdown::Markdown;
 pub use ods::Ods;
 pub use sheet::Sheet;
-pub use shown::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
 pub use terminal::Terminal;
 
 /// Turns results documents into a file, or into what is printed; from the documents alone.

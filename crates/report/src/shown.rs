@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use raidlab_results::Origin;
 use raidlab_results::document::{Cell, Verdict};
+use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS, REBUILD_ESTIMATE};
 
 use crate::number;
 use crate::view::{Mark, Row, Section, View};
@@ -13,12 +14,6 @@ use crate::view::{Mark, Row, Section, View};
 const HEALTHY: &str = "healthy";
 /// The metrics of rebuilds, in seconds.
 const REBUILD: &str = "rebuild_s";
-const REBUILD_ESTIMATE: &str = "rebuild_estimate_s";
-/// A rebuild beside load is not extrapolated from less than this many percent of it in less than so many seconds: in
-/// the first moments of a load the array's turns between both are not what they are later. md averages over 3 s.
-pub const LEAST_REBUILT_PERCENT: f64 = 1.0;
-/// In less than this a rebuild of less than [`LEAST_REBUILT_PERCENT`] is not extrapolated.
-pub const LEAST_REBUILT_SECONDS: f64 = 10.0;
 
 /// By which clock the times of a document are, and what did its work.
 pub(crate) const fn clock(origin: Origin) -> &'static str {
@@ -52,14 +47,7 @@ pub(crate) fn is_rebuild(metric: &str) -> bool {
 
 /// Whether a cell says nothing of how long its rebuild takes: too little of it was done beside load.
 pub(crate) fn is_unknown(cell: &Cell) -> bool {
-    let percent = || {
-        let note = cell.note.as_deref()?.strip_prefix("estimated from ")?;
-        note.split(' ').next()?.parse::<f64>().ok()
-    };
-    cell.metric == REBUILD_ESTIMATE
-        && cell.processes > 0
-        && cell.last_done_s < LEAST_REBUILT_SECONDS
-        && percent().is_some_and(|percent| percent < LEAST_REBUILT_PERCENT)
+    cell.tells_too_little()
 }
 
 /// The median: of rebuilds as hours and days.

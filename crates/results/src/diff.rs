@@ -203,6 +203,8 @@ impl Diff {
     /// From the documents of one run to those of another; `floor_percent` takes the place of the cells' own floors. Of
     /// several documents those with the same title belong together.
     ///
+    /// Rebuilds of which one side [tells too little](Cell::tells_too_little) are left out.
+    ///
     /// Of two origins the one that is nearer to a machine is what the other is held against, whichever comes first.
     pub fn of(
         before: (&str, &[Results]),
@@ -317,6 +319,9 @@ fn matched<'a>(
     let mut others = named(after, several);
     let both = named(before, several).into_iter().filter_map(|(name, one)| {
         let other = others.remove(&name)?;
+        if one.tells_too_little() || other.tells_too_little() {
+            return None;
+        }
         let paired = share_draws(before, after, &one.workload);
         let floor =
             floor_percent.unwrap_or_else(|| floor_of(before, one).max(floor_of(after, other)));

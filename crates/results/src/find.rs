@@ -2,7 +2,27 @@
 
 use crate::document::{Better, Cell, Results};
 
+/// The metric of a rebuild's time that was extrapolated, in seconds.
+pub const REBUILD_ESTIMATE: &str = "rebuild_estimate_s";
+/// A rebuild beside load is not extrapolated from less than this many percent of it in less than so many seconds: in
+/// the first moments of a load the array's turns between both are not what they are later. md averages over 3 s.
+pub const LEAST_REBUILT_PERCENT: f64 = 1.0;
+/// In less than this a rebuild of less than [`LEAST_REBUILT_PERCENT`] is not extrapolated.
+pub const LEAST_REBUILT_SECONDS: f64 = 10.0;
+
 impl Cell {
+    /// Whether it says nothing of how long its rebuild takes: too little of it was done beside load.
+    pub fn tells_too_little(&self) -> bool {
+        let percent = || {
+            let note = self.note.as_deref()?.strip_prefix("estimated from ")?;
+            note.split(' ').next()?.parse::<f64>().ok()
+        };
+        self.metric == REBUILD_ESTIMATE
+            && self.processes > 0
+            && self.last_done_s < LEAST_REBUILT_SECONDS
+            && percent().is_some_and(|percent| percent < LEAST_REBUILT_PERCENT)
+    }
+
     /// Its axes as people say them: `raid5(4), dd-write 6MiB, 2 processes`, and the state unless
     /// healthy.
     pub fn title(&self) -> String {

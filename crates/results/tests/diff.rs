@@ -37,6 +37,24 @@ fn a_modelled_run_is_compared_round_by_round() {
     assert!(diff.warnings.is_empty() && diff.setup.is_empty());
 }
 
+/// Of a rebuild of which one side saw next to nothing a difference of 16 times was told that was none.
+#[test]
+fn rebuilds_of_which_one_side_tells_too_little_are_left_out() {
+    let rebuild = |seconds: f64, percent: f64| {
+        let mut cell = cell("one", &[1000.0, 1001.0, 1002.0]);
+        (cell.metric, cell.processes) = ("rebuild_estimate_s".into(), 4);
+        cell.note = Some(format!("estimated from {percent} % of the rebuild"));
+        cell.last_done_s = seconds;
+        document(Clock::Virtual, vec![cell])
+    };
+    let whole = rebuild(60.0, 5.0);
+    for (seconds, percent, known) in [(9.9, 0.9, false), (10.1, 0.9, true), (9.9, 1.1, true)] {
+        let part = rebuild(seconds, percent);
+        assert_eq!(!of(&whole, &part).cells.is_empty(), known, "{seconds} s, {percent} %");
+        assert_eq!(!of(&part, &whole).cells.is_empty(), known, "{seconds} s, {percent} %");
+    }
+}
+
 #[test]
 fn another_seed_or_place_of_the_workload_is_no_pair() {
     let before = document(Clock::Virtual, vec![cell("one", &near(100.0, 6))]);

@@ -12,7 +12,7 @@ pub struct Rebuild {
     /// How long it went on within what was measured.
     #[serde(with = "exact::nanos")]
     pub elapsed: Nanos,
-    /// The share of it that was done then; 1 when it ended.
+    /// The share of it that was done then, but for what it had begun at once; 1 when it ended.
     #[serde(serialize_with = "exact::finite")]
     pub done: f64,
 }
@@ -21,9 +21,10 @@ pub struct Rebuild {
 const ALMOST: f64 = 0.999_999;
 
 impl Rebuild {
-    /// What the rebuild that began at `began` did up to `now`, by the events of the array since then and what of how
-    /// much is under way; `None` when there was none. It is done when its end is told, at that time; up to then it is
-    /// not, though all may be copied.
+    /// What the rebuild that began at `began` did up to `now`, by the events of the array since then and how much of
+    /// how much is done of what is under way, beyond what was begun at once
+    /// ([`done_since`](raidlab_core::array::WorkStatus::done_since)); `None` when there was none. It is done when its
+    /// end is told, at that time; up to then it is not, though all may be copied.
     pub fn up_to<'e>(
         now: Time,
         began: Time,

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use raidlab_advise::{Candidate, Mode, class};
 use raidlab_core::{Layout, Level};
 use raidlab_models::DriveSpec;
-use raidlab_report::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
+use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
 use raidlab_results::risk::{Assumed, DrivesRisk, LayoutRisk, LeftOut, Risks};
 use raidlab_risk::{Chances, NoAnswer, Precision, Question, REPLACED, Span, YEAR, words};
 use raidlab_study::{DriveSource, Drives, Samples, State, Study};

@@ -1,5 +1,6 @@
 //! States of modelled arrays: members that are lost, and how far a rebuild gets.
 
+use raidlab_core::array::WorkStatus;
 use raidlab_core::contract::{Event, Work};
 use raidlab_core::{Sectors, Time};
 use raidlab_models::Drive;
@@ -28,27 +29,27 @@ pub(super) fn enter(
 /// What the rebuild that began at time zero did up to now; `None` when there was none.
 pub(super) fn progress(world: &World) -> Option<Rebuild> {
     let events = world.event_times().iter().copied().zip(world.events());
-    Rebuild::up_to(world.now(), Time::ZERO, events, under_way(world))
+    let since = under_way(world).map(|status| status.done_since());
+    Rebuild::up_to(world.now(), Time::ZERO, events, since)
 }
 
-/// How far the rebuild under way is, and of how much.
-fn under_way(world: &World) -> Option<(Sectors, Sectors)> {
-    let status = world.array().status().work?;
-    matches!(status.work, Work::Rebuild(_)).then_some((status.done, status.of))
+/// How far the rebuild under way is.
+fn under_way(world: &World) -> Option<WorkStatus> {
+    world.array().status().work.filter(|status| matches!(status.work, Work::Rebuild(_)))
 }
 
 /// The share of a rebuild that is done, 0 to 1; `None` where there is none.
 pub(super) fn share_done(world: &World) -> Option<f64> {
     match under_way(world) {
-        Some((done, of)) => Some(done.0 as f64 / (of.0 as f64).max(1.0)),
+        Some(WorkStatus { done, of, .. }) => Some(done.0 as f64 / (of.0 as f64).max(1.0)),
         None => has_ended(world).then_some(1.0),
     }
 }
 
 /// Lets a rebuild go on alone until it ends, or `most` of each member is done.
 pub(super) fn run_alone(world: &mut World, most: Sectors) -> Option<Rebuild> {
-    while let Some((done, _)) = under_way(world) {
-        if done >= most || !world.step() {
+    while let Some(status) = under_way(world) {
+        if status.done >= most || !world.step() {
             break;
         }
     }

@@ -142,7 +142,8 @@ fn long_calls_come_to_md_as_requests_of_a_kernel() {
 fn of_a_rebuild(host: &str, layout: &str) -> u32 {
     let text = format!(
         "title = \"long\"\nstates = [\"rebuilding\"]\n{host}\n[[drives]]\nname = \"disk\"\n\
-         model = \"nas-8tb-7200\"\ncount = 4\n[[layouts]]\n{layout}\n[[workloads]]\nkind = \"dd-read\"\nsize = \"1GiB\"\n"
+         model = \"nas-8tb-7200\"\ncount = 4\n[[layouts]]\n{layout}\n\
+         [[workloads]]\nkind = \"dd-read\"\nsize = \"1GiB\"\n"
     );
     let study = parse(&text, "long.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut world = modelled(&study).world_in(0, State::Rebuilding, 1).expect("a world");

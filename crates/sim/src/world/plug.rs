@@ -1,6 +1,6 @@
 //! What background work sends to drives at one event, under a plug, where request queues have them: md's threads work
-//! under one (`md_do_sync` in drivers/md/md.c, `raid1d`, `raid10d`, `raid5d`), while a process's requests go out as they
-//! come.
+//! under one (`md_do_sync` in drivers/md/md.c, `raid1d`, `raid10d`, `raid5d`), while a process's requests go out as
+//! they come.
 
 use raidlab_core::contract::IoId;
 use raidlab_models::{DriveIo, QueueInput};

@@ -67,7 +67,7 @@ pub(in crate::array) struct Barrier {
 }
 
 impl Barrier {
-    /// For copies kept in this way, or parity with so many sectors of a member in stripes; without a tick there is none.
+    /// For copies kept in this way, or parity with so many sectors of a member in stripes; without a tick none.
     pub(in crate::array) fn new(
         tick: Option<Nanos>,
         copies: u16,

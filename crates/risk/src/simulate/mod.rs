@@ -154,7 +154,28 @@ fn nodes(sigma: f64) -> Vec<Node> {
 
 /// What an array loses within a mission of `until` hours.
 pub fn simulate(array: &mut Array, model: &Model, until: f64, effort: Effort) -> Outcome {
-    let nodes = nodes(model.batch);
+    of_batches(array, model, until, effort, nodes(model.batch))
+}
+
+/// The same where the batch of the first drives is known: they fail `factor` times as often as the model has it, and
+/// drives put in later do not.
+pub fn simulate_in_batch(
+    array: &mut Array,
+    model: &Model,
+    until: f64,
+    effort: Effort,
+    factor: f64,
+) -> Outcome {
+    of_batches(array, model, until, effort, vec![Node::new(factor, 1.0)])
+}
+
+fn of_batches(
+    array: &mut Array,
+    model: &Model,
+    until: f64,
+    effort: Effort,
+    nodes: Vec<Node>,
+) -> Outcome {
     if !array.is_redundant() {
         return without_redundancy(array, model, until, &nodes);
     }

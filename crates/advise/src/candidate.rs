@@ -173,6 +173,9 @@ fn is_among(wanted: &Wanted, layout: &Layout) -> bool {
 /// Which limit a structure violates, in words; `None` when none.
 fn violated(wanted: &Wanted, structure: &Structure) -> Option<String> {
     let (layout, limits) = (&structure.layout, &wanted.limits);
+    if let Some(reason) = wanted.software.lacks(layout) {
+        return Some(reason.to_owned());
+    }
     let survives = layout.survives();
     if survives < limits.survive {
         let what = match survives {

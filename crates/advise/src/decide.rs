@@ -9,6 +9,7 @@ use crate::growth::{Growth, growth};
 use crate::meter::{self, Measured};
 use crate::objectives::{Costs, Objective, Weights, dominates, score, weights};
 use crate::relax;
+use crate::risks::{Batch, batches};
 use crate::search::{
     Finalist, NoAdvice, Pool, Search, Spent, counted_state, gather, median, violation,
 };
@@ -34,6 +35,8 @@ pub struct Advice {
     pub finalists: Vec<Finalist>,
     /// Their chances of losing data, in the same order.
     pub risks: Vec<Mission>,
+    /// What a batch makes of losing the array, in the same order.
+    pub batches: Vec<Batch>,
     /// Which of them no other dominates.
     pub front: Vec<usize>,
     /// The recommendation against the next best of another structure.
@@ -61,6 +64,19 @@ pub struct Verdict {
     pub sure: f64,
     /// What each objective adds to the lead, in steps.
     pub by: Vec<(Objective, f64)>,
+}
+
+/// How surely one of two is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lean {
+    /// Up to 60 in 100.
+    TossUp,
+    /// Up to 79.
+    Leaning,
+    /// Below [`SURE`].
+    Probably,
+    /// From [`SURE`] on, or the other one is no rival.
+    Plain,
 }
 
 /// Another chunk of the recommended structure.
@@ -128,12 +144,17 @@ pub fn advise(wanted: &Wanted, pool: &dyn Pool) -> Result<Advice, NoAdvice> {
     let variants = variants(wanted, &finalists[verdict.pick], &others, &weights);
     let changes = changes(wanted, &finalists, &weights);
     let risks = risks(wanted, pool, &finalists)?;
+    let rebuilds = |one: &Finalist| one.median(|run| run.rebuild(wanted)).unwrap_or(0.0);
+    let asked: Vec<(&Candidate, f64)> =
+        finalists.iter().map(|one| (&one.candidate, rebuilds(one))).collect();
+    let batches = batches(wanted, pool, &asked)?;
     let growths = growths(wanted, &finalists);
     Ok(Advice {
         dropped: found,
         spent,
         finalists,
         risks,
+        batches,
         front,
         verdict,
         variants,
@@ -277,6 +298,25 @@ impl Advice {
         next.is_some_and(|next| self.front.contains(&next)) && sure < SURE
     }
 
+    /// How surely the recommendation is the better one.
+    pub fn lean(&self) -> Lean {
+        match self.verdict.sure {
+            _ if !self.is_either() => Lean::Plain,
+            sure if sure < 0.605 => Lean::TossUp,
+            sure if sure < 0.795 => Lean::Leaning,
+            _ => Lean::Probably,
+        }
+    }
+
+    /// What each of the two is better at by a step or more: the recommendation, then the next best.
+    pub fn better_at(&self) -> [Vec<Objective>; 2] {
+        let by = |sign: f64| {
+            let is_better = |one: &&(Objective, f64)| one.1 * sign >= 1.0;
+            self.verdict.by.iter().filter(is_better).map(|(one, _)| *one).collect()
+        };
+        [by(1.0), by(-1.0)]
+    }
+
     /// How the recommendation is made: with a bitmap where that costs less than a step of anything, else as it was
     /// compared, without.
     pub fn kept(&self, wanted: &Wanted) -> Mode {
@@ -347,11 +387,31 @@ fn changes(wanted: &Wanted, finalists: &[Finalist], given: &Weights) -> Vec<Chan
             note(when.to_owned(), best(&weights, &able));
         }
     }
+    for (when, then) in parts(wanted, finalists) {
+        note(when, Some(then));
+    }
     let more = wanted.limits.survive + 1;
     let when = format!("if any {more} drives may be lost");
     note(when, best(given, &|one| one.candidate.layout.survives() >= more));
     note("if no spare may stand idle".to_owned(), best(given, &|one| one.candidate.spares == 0));
     changes
+}
+
+/// Of work of several parts, who is fastest at each: their mean may hide it. Whoever is less than a step behind is as
+/// good, the first of them best.
+fn parts(wanted: &Wanted, finalists: &[Finalist]) -> Vec<(String, usize)> {
+    let parts = wanted.profile.parts.iter().enumerate();
+    if parts.len() < 2 {
+        return Vec::new();
+    }
+    let fastest = parts.filter_map(|(part, of)| {
+        let rate = |one: &Finalist| one.median(|run| run.rate(wanted, part, State::Healthy));
+        let most = finalists.iter().filter_map(rate).reduce(f64::max)?;
+        let near =
+            |one: &Finalist| rate(one).is_some_and(|rate| rate * Objective::Speed.step() > most);
+        Some((format!("if {} counts most", of.name), finalists.iter().position(near)?))
+    });
+    fastest.collect()
 }
 
 /// The chances of all finalists, with their ranges.

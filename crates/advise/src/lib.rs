@@ -29,6 +29,7 @@
 mod candidate;
 mod decide;
 mod fidelity;
+mod first;
 mod growth;
 mod machine;
 mod meter;
@@ -39,13 +40,18 @@ mod relax;
 mod remarks;
 mod risks;
 mod search;
+mod sizes;
+mod software;
+mod versus;
 mod wanted;
+mod wear;
 
 pub use candidate::{
     BARE, Candidate, Candidates, Dropped, Mode, Structure, candidates, modes, terabytes,
 };
-pub use decide::{Advice, Change, Consistency, SURE, Variant, Verdict, advise};
+pub use decide::{Advice, Change, Consistency, Lean, SURE, Variant, Verdict, advise};
 pub use fidelity::{Figure, Group, median_error, spread};
+pub use first::first;
 pub use growth::{Growth, growth};
 pub use machine::{FoundDrive, Machine};
 pub use meter::{Measured, Plan, study};
@@ -54,8 +60,11 @@ pub use objectives::{
     keep, score, weights,
 };
 pub use profile::{Counted, Part, Profile, profiles};
-pub use remarks::{checks, chunk_in_words, commands, days, growth_in_words, warnings};
+pub use remarks::{checks, chunk_in_words, commands, commands_of, days, growth_in_words, warnings};
+pub use risks::{BAD_BATCH, Batch};
 pub use search::{Finalist, InTurn, NoAdvice, Pool, ROUNDS, Search, Spent};
+pub use software::Software;
+pub use versus::{in_words, seconds, survives};
 pub use wanted::{
     Among, CHUNKS, Limits, Prefer, REQUESTS, Wanted, class, idle_rebuild, rebuild_hours,
 };

@@ -89,6 +89,20 @@ impl Counted {
         if self.is_inverse() { 1.0 / rate } else { rate }
     }
 
+    /// A rate as a table has it, without its unit.
+    pub fn told(self, rate: f64) -> String {
+        match self {
+            Self::Megabytes | Self::Read if rate < 10e6 => format!("{:.1}", rate / 1e6),
+            Self::Megabytes | Self::Read => format!("{:.0}", rate / 1e6),
+            Self::Operations => format!("{rate:.0}"),
+            Self::Metric(..) => match self.shown(rate) {
+                shown if shown >= 100.0 => format!("{shown:.0}"),
+                shown if shown >= 1.0 => format!("{shown:.1}"),
+                shown => format!("{shown:.3}"),
+            },
+        }
+    }
+
     /// Whether the metric is better when it is lower.
     pub fn is_inverse(self) -> bool {
         matches!(self, Self::Metric(metric, _) if metric.better == Better::Lower)
@@ -98,11 +112,15 @@ impl Counted {
 /// Bytes a second of a camera of 4 Mbit/s.
 const CAMERA: f64 = 500_000.0;
 
+/// Bytes a second of a system's own disk, less what a drive takes for a request.
+const SYSTEM: f64 = 200_000.0;
+
 /// All profiles.
 pub fn profiles() -> Vec<Profile> {
     let mut all = of_people();
     all.extend(of_machines());
     all.extend(of_small_requests());
+    all.extend(of_systems());
     all.extend(personality::ALL.iter().map(Profile::of_filebench));
     all
 }
@@ -198,6 +216,30 @@ fn of_machines() -> Vec<Profile> {
             ],
         ),
     ]
+}
+
+/// The work of a system's own disk.
+pub(crate) const BOOT: &str = "boot";
+
+/// A disk that a system boots from.
+fn of_systems() -> Vec<Profile> {
+    vec![Profile::on_the_array(
+        [
+            BOOT,
+            "a system boots from it and writes its logs: it need only keep up",
+            "estimate: 16 KiB each 66 ms, half of them written",
+        ],
+        (0.3, 1),
+        vec![
+            Part::fio(
+                "system",
+                "rw=randrw\nrwmixread=50\nbs=16k\nnumjobs={streams}\nthinktime=65536\n",
+                Counted::Megabytes,
+                Group::Random,
+            )
+            .at_rate(SYSTEM),
+        ],
+    )]
 }
 
 /// Small requests at random places.
@@ -366,6 +408,11 @@ impl Part {
 
     fn at_rate(self, rate: f64) -> Self {
         Self { rate: Some(rate), ..self }
+    }
+
+    /// Whether it does nothing but write in order.
+    pub(crate) fn writes_in_order(&self) -> bool {
+        matches!(self.job, Job::Fio(job) if job.starts_with("rw=write\n"))
     }
 
     /// Copies of its workload that run at once; a job of fio and a personality have their streams within.

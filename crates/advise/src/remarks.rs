@@ -1,13 +1,19 @@
 //! What a reader must know beside the numbers: warnings by rule, what to check first, commands.
 
-use raidlab_core::{Level, SECTOR_BYTES, Size};
+use raidlab_core::{Layout, Level, SECTOR_BYTES, Size};
 use raidlab_models::{DriveKind, Status};
+use raidlab_risk::prior::Class;
+use raidlab_risk::words;
 
-use crate::candidate::{Candidate, Mode, terabytes};
-use crate::decide::Advice;
+use crate::candidate::{Candidate, Mode, modes, terabytes};
+use crate::decide::{Advice, Lean};
 use crate::growth::Growth;
-use crate::profile::Counted;
+use crate::profile::{BOOT, Counted};
+use crate::risks::BAD_BATCH;
+use crate::search::Finalist;
+use crate::software::{Software, zpool};
 use crate::wanted::Wanted;
+use crate::wear;
 
 /// Drives from which on a failed one is likely while one is being rebuilt or waited for.
 const WIDE: u16 = 12;
@@ -21,17 +27,22 @@ pub fn warnings(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let mut told = Vec::new();
     let pick = &advice.finalists[advice.verdict.pick].candidate;
     let shown = || advice.finalists.iter().map(|one| &one.candidate);
+    let wear = wear::in_words(wanted, advice);
     if shown().any(|one| one.layout.survives() == 0) {
         told.push(
             "Without redundancy one failed drive loses everything: keep nothing there that is nowhere else."
                 .into(),
         );
     }
+    told.extend(wear);
     told.push(
         "RAID is not a backup: it does not help against deletion, ransomware, fire, theft, software.".into(),
     );
+    told.extend(double_parity(wanted, advice));
     told.extend(of_levels(wanted, pick, shown()));
-    told.extend(of_drives(wanted, shown().any(|one| one.layout.has_parity())));
+    told.extend(becomes(wanted, advice));
+    told.extend(far_on_ssds(wanted, advice));
+    told.extend(of_drives(wanted, advice, shown().any(|one| one.layout.has_parity())));
     if !wanted.sizes.is_empty() {
         told.extend(unequal(wanted));
     }
@@ -68,7 +79,7 @@ fn of_levels<'a>(
                 .into(),
         );
     }
-    if shown.clone().any(|one| one.layout.has_parity()) {
+    if shown.clone().any(|one| one.layout.has_parity()) && wanted.software != Software::Zfs {
         told.push(
             "Parity has the write hole: a crash while a drive is missing may tear stripes. On raid5 \
              --consistency-policy=ppl closes it, in place of a bitmap; on raid5 and raid6 a journal does \
@@ -76,7 +87,8 @@ fn of_levels<'a>(
                 .into(),
         );
     }
-    if shown.clone().any(|one| one.layout.has_parity()) {
+    // Who has ZFS is told first.
+    if shown.clone().any(|one| one.layout.has_parity()) && wanted.software != Software::Zfs {
         told.push(
             "These are levels of Linux md. RAIDZ is not modelled: there each small read takes all drives of a vdev, so \
              random reads are about one drive's, where md's raid5 and raid6 read one drive each."
@@ -91,15 +103,28 @@ fn of_levels<'a>(
     }
     if *wanted.drives.end() != *wanted.drives.start() {
         told.push(
-            "The width is what space, speed and risk make it; 2^n drives with data have no advantage with md's \
-             chunks."
+            "The width is what space, speed and risk make it; md has no rule of 2^n drives with data. What helps parity \
+             is a stripe (chunk times drives with data) that the writes fill, for then none of it is read first: a \
+             width whose stripe divides the writes may be a little ahead of its neighbours."
                 .into(),
         );
     }
     told
 }
 
-fn of_drives(wanted: &Wanted, parity: bool) -> Vec<String> {
+/// Where copies lie on SSDs makes a difference to one stream only, which small requests do not have.
+fn far_on_ssds(wanted: &Wanted, advice: &Advice) -> Option<String> {
+    let is_far = |one: &Finalist| one.candidate.layout.far > 1;
+    let is_ssd = matches!(wanted.drive.kind, DriveKind::Ssd(_));
+    let is_small = wanted.profile.parts.iter().all(|part| part.counted == Counted::Operations);
+    (is_ssd && is_small && advice.finalists.iter().any(is_far)).then(|| {
+        "Far and offset copies are there for one stream that is read, which far reads from all drives as raid0 does; \
+         this work has none. --work media --streams 1 asks about that."
+            .to_owned()
+    })
+}
+
+fn of_drives(wanted: &Wanted, advice: &Advice, parity: bool) -> Vec<String> {
     let mut told = Vec::new();
     let drive = &wanted.drive;
     match &drive.kind {
@@ -109,8 +134,8 @@ fn of_drives(wanted: &Wanted, parity: bool) -> Vec<String> {
                 .into(),
         ),
         DriveKind::HardDisk(_) => told.push(
-            "Check by its model that the drive is no shingled one (SMR): the kernel does not know, and a rebuild of \
-             one may take days."
+            "Check by its model that the drive is no shingled one (SMR), as WD40EFAX is, which was sold for NAS: the \
+             kernel does not know, and a rebuild of one may take days (RAIDZ1 of 4 x 4 TB: over 9 days against 16 h)."
                 .into(),
         ),
         DriveKind::Ssd(spec) => {
@@ -130,20 +155,20 @@ fn of_drives(wanted: &Wanted, parity: bool) -> Vec<String> {
             let protected = spec.figures().power_loss_protection;
             let flushes =
                 wanted.profile.flushes() || FLUSHING.contains(&wanted.profile.name.as_str());
-            if !protected && flushes {
-                told.push(
-                    "This SSD has no protection against power loss: each flush waits for the flash.".into(),
-                );
+            if !protected {
+                let waits = if flushes { ", and each flush of this work waits for the flash" } else { "" };
+                told.push(format!(
+                    "This SSD has no protection against power loss: what it has taken and not yet written to flash \
+                     may be gone with the power{waits}."
+                ));
             }
+            told.push(format!(
+                "That an SSD loses a sector is a guess for this drive ({}).",
+                Class::Ssd.defects_source()
+            ));
         }
     }
-    told.push(
-        "Drives of one batch may fail close together: the risk has a batch factor and a common cause, and what is not \
-         known of both is in its range. Mixing batches and makers helps; mirrors are hit by it as parity is. Many \
-         drives that drop out at once are rather a power supply, a cable or a controller: make nothing anew before \
-         these are checked."
-            .into(),
-    );
+    told.push(batch(advice));
     let all = drive.figures.len();
     let measured = drive.figures.iter().filter(|one| one.status == Status::Measured).count();
     if measured * 2 < all {
@@ -153,6 +178,74 @@ fn of_drives(wanted: &Wanted, parity: bool) -> Vec<String> {
         ));
     }
     told
+}
+
+/// What a batch makes of the recommendation.
+fn batch(advice: &Advice) -> String {
+    let at = advice.verdict.pick;
+    let (pick, batch) = (&advice.finalists[at].candidate, &advice.batches[at]);
+    let chance = words::chance;
+    let odds = match pick.layout.survives() {
+        0 => String::new(),
+        _ => format!(
+            " {pick} is lost {} with drives of mixed batches, {} with drives of one batch of which nothing is known, \
+             {} of a bad one ({BAD_BATCH} times the failures).",
+            chance(batch.mixed),
+            chance(advice.risks[at].array.central),
+            chance(batch.bad)
+        ),
+    };
+    format!(
+        "Drives of one batch may fail close together: the risk has a batch factor and a common cause, and what is not \
+         known of both is in its range.{odds} Mixing batches and makers helps; mirrors are hit by it as parity is. \
+         Many drives that drop out at once are rather a power supply, a cable or a controller: make nothing anew \
+         before these are checked."
+    )
+}
+
+/// What the recommendation is warned of once it has grown: it may have parity then and none now.
+fn becomes(wanted: &Wanted, advice: &Advice) -> Option<String> {
+    wanted.later?;
+    let (at, growth) = advice.growths.iter().find(|(at, _)| *at == advice.verdict.pick)?;
+    let now = &advice.finalists[*at].candidate.layout;
+    match growth {
+        Growth::Reshape { layout, .. } if layout.has_parity() && !now.has_parity() => {
+            Some(format!(
+                "Once it is {layout} it has parity: small writes read first, a crash while a drive is missing may tear \
+                 stripes (--consistency-policy=ppl closes that, on raid5), and all drives are read by a rebuild. Ask \
+                 again with --among '{layout}' for its speed."
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// Members from which on single parity is wide.
+const WIDE_SINGLE: u16 = 6;
+/// Bytes of a drive from which on single parity is not what is usual.
+const LARGE_SINGLE: u64 = 8_000_000_000_000;
+
+/// What double parity on the same drives would give, where the recommendation has single parity and much to lose. By
+/// its structure alone: it may have been left out.
+fn double_parity(wanted: &Wanted, advice: &Advice) -> Option<String> {
+    let pick = &advice.finalists[advice.verdict.pick];
+    let layout = &pick.candidate.layout;
+    let is_single = layout.level == Level::Raid5 && layout.inner.is_none();
+    let is_much = layout.members > WIDE_SINGLE || wanted.member().bytes() >= LARGE_SINGLE;
+    let double = Layout::new(Level::Raid6, pick.candidate.drives());
+    if !(is_single && is_much) || double.check().is_err() {
+        return None;
+    }
+    let double = Candidate { layout: double, spares: 0, mode: Mode::None };
+    let usable = terabytes(double.usable(wanted.member())?);
+    let here = terabytes(pick.usable);
+    let drives = double.drives();
+    Some(format!(
+        "Among all levels, single parity over {} drives of {} is what raid6 is for: {double} on the same {drives} \
+         survives any two, with {usable} instead of {here}.",
+        layout.members,
+        terabytes(wanted.member().bytes())
+    ))
 }
 
 fn unequal(wanted: &Wanted) -> Vec<String> {
@@ -169,6 +262,19 @@ fn unequal(wanted: &Wanted) -> Vec<String> {
     )]
 }
 
+/// Whether a system is to boot from mirrors of it.
+fn is_boot(wanted: &Wanted) -> bool {
+    wanted.profile.name == BOOT && wanted.software == Software::Md
+}
+
+/// What a mirror needs that a system boots from.
+const BOOTS: [&str; 3] = [
+    "that each drive has an EFI system partition: firmware reads no array. Copies of it on both, or a raid1 of these \
+     partitions with --metadata=1.0, which has its own data at the end and looks like a plain filesystem from the start",
+    "that the boot loader is installed on both, with an entry of the firmware for each (grub-install, efibootmgr)",
+    "that the system boots with either drive taken out",
+];
+
 /// What to check before anything is bought or made.
 pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let mut told = vec!["that backups can be restored".to_owned()];
@@ -182,10 +288,19 @@ pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
                     .to_owned(),
             );
         }
-        told.push(
-            "that a monthly check runs (Debian: /etc/cron.d/mdadm) and that its mail reaches somebody".to_owned(),
-        );
+        let runs = match wanted.software {
+            Software::Zfs => "that zpool scrub runs every month",
+            Software::FilePool => "that the pool is checked every month",
+            Software::Controller => {
+                "that the controller's patrol read or consistency check runs every month"
+            }
+            Software::Md => "that a monthly check runs (Debian: /etc/cron.d/mdadm)",
+        };
+        told.push(format!("{runs} and that its mail reaches somebody"));
         told.push("which slot is which drive: label them by serial number".to_owned());
+    }
+    if is_boot(wanted) {
+        told.extend(BOOTS.map(str::to_owned));
     }
     if wanted.profile.parts.iter().any(|part| !matches!(part.counted, Counted::Megabytes)) {
         told.push(format!(
@@ -194,6 +309,31 @@ pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
         ));
     }
     told
+}
+
+/// The commands that make what is advised; of a toss-up both, each under its name.
+pub fn commands_of(wanted: &Wanted, advice: &Advice) -> Vec<String> {
+    let pick = &advice.finalists[advice.verdict.pick].candidate;
+    let mode = advice.kept(wanted);
+    let made = |one: &Candidate, mode: Mode| match wanted.software {
+        Software::Zfs => vec![zpool(one)],
+        // The array is over a partition of each: another one is firmware's.
+        Software::Md if is_boot(wanted) => {
+            let all = commands(one, mode).into_iter();
+            all.map(|line| line.replace(" drives>", " partitions>")).collect()
+        }
+        Software::Md | Software::FilePool | Software::Controller => commands(one, mode),
+    };
+    let first = made(pick, mode);
+    let Some(next) = advice.verdict.next.filter(|_| advice.lean() == Lean::TossUp) else {
+        return first;
+    };
+    let next = &advice.finalists[next].candidate;
+    // What a bitmap costs there was not measured, but where the work leaves time for it anyway.
+    let is_free = wanted.is_paced() && modes(&next.layout).contains(&mode);
+    let mode = if is_free { mode } else { Mode::None };
+    let titled = |one: &Candidate| vec![format!("# either {one}")];
+    [titled(pick), first, vec![format!("# or {next}")], made(next, mode)].concat()
 }
 
 /// The commands that make a candidate, kept consistent in a way: of mdadm on devices, of raidlab on files.
@@ -231,14 +371,14 @@ pub fn commands(candidate: &Candidate, mode: Mode) -> Vec<String> {
     all
 }
 
-fn chunk(layout: &raidlab_core::Layout) -> String {
+fn chunk(layout: &Layout) -> String {
     match layout.level.has_chunks() {
         true => format!(" --chunk={}K", layout.chunk.0 * SECTOR_BYTES / 1_024),
         false => String::new(),
     }
 }
 
-fn create(name: &str, layout: &raidlab_core::Layout, mode: Mode, spares: u16) -> String {
+fn create(name: &str, layout: &Layout, mode: Mode, spares: u16) -> String {
     let level = layout.level.md_name().unwrap_or("linear");
     let mut text =
         format!("mdadm --create {name} --level={level} --raid-devices={}", layout.members);
@@ -276,9 +416,9 @@ pub fn growth_in_words(name: &str, growth: &Growth, years: f64) -> String {
             terabytes(*usable),
             days(*least),
             days(*most),
-            raidlab_risk::words::chance(*risk),
+            words::chance(*risk),
             years,
-            raidlab_risk::words::chance(*then),
+            words::chance(*then),
             commands.join("; ")
         ),
     }

@@ -277,6 +277,9 @@ impl<'a> Search<'a> {
                 }
             }
         }
+        // Who names a few chunks wants to see each.
+        let each =
+            !self.wanted.chunks.is_empty() && best.len() * self.wanted.chunks.len() <= FINALISTS;
         let costs: Vec<Costs> = best.iter().map(|(_, _, costs)| *costs).collect();
         let mut chosen = Vec::new();
         for place in keep(&costs, &self.weights, FINALISTS) {
@@ -287,6 +290,10 @@ impl<'a> Search<'a> {
                     chosen.push(candidate.clone());
                 }
             }
+            let named = self.candidates.iter().filter(|one| each && one.structure() == *structure);
+            let named: Vec<Candidate> =
+                named.filter(|one| !chosen.contains(*one)).cloned().collect();
+            chosen.extend(named);
         }
         chosen
     }

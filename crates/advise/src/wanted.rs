@@ -8,6 +8,7 @@ use raidlab_risk::Model;
 use raidlab_risk::prior::{Class, Range};
 
 use crate::profile::Profile;
+use crate::software::Software;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct Wanted {
     pub drive: DriveSpec,
     /// What each drive holds, where they differ; an array uses as much of each as the smallest has.
     pub sizes: Vec<Sectors>,
+    /// What will run the array: layouts that it has nothing like are not looked at.
+    pub software: Software,
     /// The work.
     pub profile: Profile,
     /// How many streams, people or machines.
@@ -127,6 +130,7 @@ impl Wanted {
             drives,
             later: None,
             sizes: Vec::new(),
+            software: Software::default(),
             streams: profile.streams,
             busy: profile.busy,
             profile,

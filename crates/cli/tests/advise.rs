@@ -47,6 +47,41 @@ fn an_answer_has_all_its_parts() {
     assert_eq!(again.stdout, json);
 }
 
+/// Who has ZFS and names two kinds is told what RAIDZ does and how the two compare; the table says whose rows it has.
+#[test]
+fn the_question_itself_comes_first() {
+    let among = ["--drives", "4", "--work", "vm", "--among", "raid10(4),raid6(4)"];
+    let asked = [&among[..], &["--chunks", "512KiB", "--software", "zfs"]].concat();
+    let (code, out, error) = advise(&asked);
+    assert_eq!(code, Some(0), "{error}");
+    let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let place = |text: &str| said.find(text).unwrap_or_else(|| panic!("{text}: {out}"));
+    let all = [
+        "In ZFS each block that is read takes all drives of its RAIDZ vdev",
+        "raid10(4) against raid6(4): ",
+        "raid10(4) (in ZFS 2 mirrors of 2)",
+        "md's levels, not RAIDZ's usable",
+        "the array, if all drives are of a bad batch (14 % a year fail): 1 in ",
+        "zpool create -o ashift=12 POOL mirror <2 drives> mirror <2 drives>",
+    ];
+    assert!(all.windows(2).all(|pair| place(pair[0]) < place(pair[1])), "{out}");
+    assert!(
+        said.starts_with(all[0]) && !said.contains("Recommended") && !said.contains("mdadm"),
+        "{out}"
+    );
+    let (_, json, _) = advise(&[&asked[..], &["--json"]].concat());
+    let advice: Value = serde_json::from_str(&json).expect("a document");
+    assert_eq!(advice["asked"]["software"], "zfs");
+    assert!(advice["asked_first"][0].as_str().is_some_and(|text| text.starts_with("In ZFS")));
+    // Of one candidate there is nothing to change to, and named chunks are the question.
+    let one = ["--drives", "4", "--among", "raid5(4)", "--chunks", "64KiB,512KiB,2MiB"];
+    let (_, out, _) = advise(&one);
+    let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let chunk = said.split(" Recommended").next().expect("a head");
+    assert!(chunk.starts_with("Chunk: ") && chunk.matches(" times its p99").count() == 2, "{out}");
+    assert!(!out.contains("What would change the answer"), "{out}");
+}
+
 #[test]
 fn limits_that_nothing_meets_say_which_to_relax() {
     let (code, _, error) = advise(&["--drives", "4", "--capacity", "30TB", "--survive", "2"]);
@@ -184,7 +219,13 @@ fn drives_of_a_machine_are_found() {
         advise(&["--lsblk", lsblk, "--mdstat", mdstat.to_str().expect("text")]);
     assert_eq!(code, Some(0), "{error}");
     let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(out.starts_with("Recommended: raid1(2)") && out.contains("4.0 TB are unused"), "{out}");
+    assert!(
+        out.starts_with(
+            "raid1(2) has 4.0 TB: 12.0 TB of drives, less 4.0 TB beyond the smallest one"
+        ),
+        "{out}"
+    );
+    assert!(out.contains("Recommended: raid1(2)") && out.contains("4.0 TB are unused"), "{out}");
     assert!(error.contains("there is an array now: md0 raid1 sda sdb"), "{error}");
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use raidlab_advise::Prefer;
+use raidlab_advise::{Prefer, Software};
 use raidlab_core::Size;
 
 use crate::risk::values::{Hours, Percents};
@@ -103,6 +103,9 @@ pub(crate) struct AdviseOptions {
     #[arg(long, value_name = "W", requires = "drive_watts", help_heading = "Limits")]
     pub(crate) watts: Option<f64>,
 
+    /// What will run the array: the figures are always md's, and what differs is said first
+    #[arg(long, value_enum, help_heading = "Choice")]
+    pub(crate) software: Option<SoftwareName>,
     /// What counts most where each is better at something [default: balance]
     #[arg(long, value_enum, help_heading = "Choice")]
     pub(crate) prefer: Option<PreferName>,
@@ -173,6 +176,30 @@ impl PreferName {
             Self::Speed => Prefer::Speed,
             Self::Capacity => Prefer::Capacity,
             Self::Safety => Prefer::Safety,
+        }
+    }
+}
+
+/// What runs arrays, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SoftwareName {
+    /// Linux md, with mdadm [default]
+    Md,
+    /// ZFS: mirrors and RAIDZ
+    Zfs,
+    /// A pool of files with a parity drive, such as SnapRAID and Unraid
+    FilePool,
+    /// A RAID controller
+    Controller,
+}
+
+impl SoftwareName {
+    pub(super) const fn software(self) -> Software {
+        match self {
+            Self::Md => Software::Md,
+            Self::Zfs => Software::Zfs,
+            Self::FilePool => Software::FilePool,
+            Self::Controller => Software::Controller,
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use raidlab_advise::{Advice, Plan, Wanted, checks, commands, growth_in_words, study, warnings};
+use raidlab_advise::{
+    Advice, Plan, Wanted, checks, commands_of, first, growth_in_words, study, warnings,
+};
 use raidlab_core::Sectors;
 use raidlab_report::html_with_words;
 use raidlab_results::Clock;
@@ -69,12 +71,14 @@ pub(super) fn page(wanted: &Wanted, advice: &Advice) -> Result<String, Failure> 
 }
 
 fn parts(wanted: &Wanted, advice: &Advice) -> Vec<(String, Vec<String>)> {
-    let pick = &advice.finalists[advice.verdict.pick].candidate;
+    let asked = first(wanted, advice).into_iter();
     let mut parts = vec![
-        ("Advice".to_owned(), print::verdict_in_words(wanted, advice)),
-        ("Losing data".to_owned(), print::risks_in_words(advice)),
-        ("What would change the answer".to_owned(), print::changes_in_words(advice)),
+        ("Advice".to_owned(), asked.chain(print::verdict_in_words(wanted, advice)).collect()),
+        ("Losing data".to_owned(), print::risks_in_words(wanted, advice)),
     ];
+    if advice.finalists.len() > 1 {
+        parts.push(("What would change the answer".to_owned(), print::changes_in_words(advice)));
+    }
     let growths = advice.growths.iter().map(|(at, growth)| {
         let name = advice.finalists[*at].candidate.to_string();
         growth_in_words(&name, growth, wanted.mission / YEAR)
@@ -85,6 +89,6 @@ fn parts(wanted: &Wanted, advice: &Advice) -> Vec<(String, Vec<String>)> {
     }
     parts.push(("Warnings".to_owned(), warnings(wanted, advice)));
     parts.push(("Check first".to_owned(), checks(wanted, advice)));
-    parts.push(("To make it".to_owned(), commands(pick, advice.kept(wanted))));
+    parts.push(("To make it".to_owned(), commands_of(wanted, advice)));
     parts
 }

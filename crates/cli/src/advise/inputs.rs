@@ -32,6 +32,7 @@ pub(super) fn wanted(options: &AdviseOptions) -> Result<Wanted, Failure> {
         wanted.busy = busy.chance("--busy").map_err(Failure::Input)?;
     }
     wanted.prefer = options.prefer.map(|prefer| prefer.prefer()).unwrap_or_default();
+    wanted.software = options.software.map(|one| one.software()).unwrap_or_default();
     wanted.spares = options.spares.unwrap_or(wanted.spares);
     for chunk in options.chunks.iter().flatten() {
         wanted.chunks.push(sectors("--chunks", *chunk)?);

@@ -1,8 +1,8 @@
 //! The advice for other programs.
 
 use raidlab_advise::{
-    Advice, Finalist, Growth, Measured, Mode, Objective, Wanted, checks, commands, growth_in_words,
-    warnings, weights,
+    Advice, Finalist, Growth, Measured, Mode, Objective, Wanted, checks, commands_of, first,
+    growth_in_words, warnings, weights,
 };
 use raidlab_risk::{Within, YEAR, words};
 use raidlab_study::State;
@@ -30,6 +30,7 @@ pub(super) fn document(wanted: &Wanted, advice: &Advice) -> String {
             "runs": advice.spent.runs,
             "requests": advice.spent.requests,
         },
+        "asked_first": first(wanted, advice),
         "recommended": name(verdict.pick),
         "runner_up": verdict.next.map(name),
         "either": advice.is_either(),
@@ -62,7 +63,7 @@ pub(super) fn document(wanted: &Wanted, advice: &Advice) -> String {
             .collect::<Vec<Value>>(),
         "warnings": warnings(wanted, advice),
         "check_first": checks(wanted, advice),
-        "commands": commands(&advice.finalists[verdict.pick].candidate, advice.kept(wanted)),
+        "commands": commands_of(wanted, advice),
     }))
 }
 
@@ -79,6 +80,7 @@ fn asked(wanted: &Wanted) -> Value {
         "streams": wanted.streams,
         "busy": wanted.busy,
         "prefer": wanted.prefer.name(),
+        "software": wanted.software.name(),
         "years": wanted.mission / YEAR,
         "limits": {
             "capacity": limits.capacity,
@@ -127,6 +129,8 @@ fn finalist(wanted: &Wanted, advice: &Advice, at: usize) -> Value {
         "rebuild_hours": one.median(|run| run.rebuild(wanted)),
         "array_loss": within(risk.array),
         "sector_loss": within(risk.sector),
+        "array_loss_bad_batch": advice.batches[at].bad,
+        "array_loss_mixed_batches": advice.batches[at].mixed,
         "array_loss_words": words::chance_within(risk.array.central, (risk.array.low, risk.array.high)),
         "on_front": advice.front.contains(&at),
         "costs_in_steps": one.costs,

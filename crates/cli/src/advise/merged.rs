@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::note;
 
 /// What a file may name: options, with hyphens or underscores.
-const KEYS: [&str; 26] = [
+const KEYS: [&str; 27] = [
     "drives",
     "drives-later",
     "drive",
@@ -34,6 +34,7 @@ const KEYS: [&str; 26] = [
     "drive-watts",
     "watts",
     "prefer",
+    "software",
     "spares",
     "among",
     "chunks",
@@ -155,6 +156,7 @@ fn merge(all: &mut AdviseOptions, more: AdviseOptions) {
         drive_watts,
         watts,
         prefer,
+        software,
         spares,
         among,
         chunks,
@@ -255,8 +257,8 @@ const QUESTIONS: [Asked; 7] = [
     },
     Asked {
         name: "work",
-        asked: "What is it for? nas, media, capture, backup, surveillance, vm, database, random-read; or a personality \
-                of filebench, such as varmail",
+        asked: "What is it for? nas, media, capture, backup, surveillance, vm, database, random-read, boot; or a \
+                personality of filebench, such as varmail",
         why: "parity costs small writes much and large ones little",
         default: "nas",
     },

@@ -3,9 +3,11 @@
 use std::fmt::Write;
 
 use raidlab_advise::{
-    Advice, Counted, Finalist, Mode, NO_TAIL, Objective, Wanted, checks, chunk_in_words, commands,
-    days, growth_in_words, profiles, terabytes, warnings,
+    Advice, BAD_BATCH, Batch, Counted, Finalist, Lean, Mode, Objective, Software, Variant, Wanted,
+    checks, chunk_in_words, commands_of, days, first, growth_in_words, in_words, profiles, seconds,
+    terabytes, warnings,
 };
+use raidlab_core::{Sectors, Size};
 use raidlab_risk::{YEAR, words};
 use raidlab_study::State;
 
@@ -33,6 +35,12 @@ pub(super) fn no_layout(relax: &[String]) -> String {
 
 pub(super) fn text(wanted: &Wanted, advice: &Advice) -> String {
     let mut out = String::new();
+    for sentence in first(wanted, advice) {
+        out.push_str(&folded(&sentence, "", 2));
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
     recommendation(wanted, advice, &mut out);
     table(wanted, advice, &mut out);
     changes(advice, &mut out);
@@ -53,8 +61,7 @@ pub(super) fn text(wanted: &Wanted, advice: &Advice) -> String {
         out.push_str(&folded(&check, "  - ", 4));
     }
     out.push_str("\nTo make it\n");
-    let pick = &advice.finalists[advice.verdict.pick].candidate;
-    for command in commands(pick, advice.kept(wanted)) {
+    for command in commands_of(wanted, advice) {
         let _ = writeln!(out, "  {command}");
     }
     out.push('\n');
@@ -63,19 +70,28 @@ pub(super) fn text(wanted: &Wanted, advice: &Advice) -> String {
 }
 
 /// The chances of each layout.
-pub(super) fn risks_in_words(advice: &Advice) -> Vec<String> {
-    let told = advice.finalists.iter().zip(&advice.risks).map(|(one, risk)| {
+pub(super) fn risks_in_words(wanted: &Wanted, advice: &Advice) -> Vec<String> {
+    let finalists = advice.finalists.iter().zip(&advice.batches);
+    let told = finalists.zip(&advice.risks).map(|(one, risk)| {
         let of = |range: raidlab_risk::Within| {
             words::chance_within(range.central, (range.low, range.high))
         };
         format!(
-            "{}: the array: {}; a sector or more: {}",
-            one.candidate,
+            "{}: the array: {}; a sector or more: {}; {}",
+            one.0.candidate,
             of(risk.array),
-            of(risk.sector)
+            of(risk.sector),
+            in_a_bad_batch(wanted, one.1)
         )
     });
     told.chain([format!("All of it: {}.", words::SCOPE)]).collect()
+}
+
+/// The chance of losing the array where all drives are of one bad batch.
+fn in_a_bad_batch(wanted: &Wanted, batch: &Batch) -> String {
+    let percent = wanted.unknown[0].central * BAD_BATCH * 100.0;
+    let chance = words::chance(batch.bad);
+    format!("the array, if all drives are of a bad batch ({percent:.0} % a year fail): {chance}")
 }
 
 /// What would change the answer, a line each.
@@ -101,38 +117,74 @@ fn recommendation(wanted: &Wanted, advice: &Advice, out: &mut String) {
 /// The recommendation, the next best, by how much, chunk and consistency: a sentence or two each.
 pub(super) fn verdict_in_words(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let verdict = &advice.verdict;
-    let name = |at: usize| advice.finalists[at].candidate.to_string();
+    let name = |at: usize| {
+        let candidate = &advice.finalists[at].candidate;
+        match wanted.software.name_of(candidate) {
+            Some(own) => format!("{candidate} (in ZFS {own})"),
+            None => candidate.to_string(),
+        }
+    };
     let pick = name(verdict.pick);
+    let is_of_chunks = !wanted.chunks.is_empty() && verdict.next.is_none();
+    let head = if wanted.software == Software::Md { "Recommended" } else { "By md's figures" };
     let mut told = Vec::new();
+    // Where chunks are named and there is nothing else to choose, they are the question.
+    told.extend(chunk(wanted, advice).filter(|_| is_of_chunks));
     match verdict.next {
         None => told.push(format!(
-            "Recommended: {pick} (the only structure of those looked at that meets the limits)"
+            "{head}: {pick} (the only structure of those looked at that meets the limits)"
         )),
         Some(next) => {
-            let sure = match verdict.sure {
-                sure if sure >= 0.995 => "more than 99 in 100".to_owned(),
-                sure => format!("{:.0} in 100", sure * 100.0),
-            };
-            if advice.is_either() {
-                told.push(format!(
-                    "Recommended: {pick} or {}, either. The first is ahead by less than the model may be off: the \
-                     chance that it is the better one is {sure}.",
-                    name(next)
-                ));
-            } else {
-                told.push(format!("Recommended: {pick}"));
-                let other = name(next);
-                told.push(format!(
-                    "Next best: {other}; the chance that the first is better is {sure}."
-                ));
-            }
+            told.extend(first_and_next(advice, head, [&pick, &name(next)]));
             told.push(by_how_much(wanted, advice, next));
         }
     }
-    told.extend(keeps_up(wanted, advice));
-    told.extend(chunk(advice));
-    told.extend(consistency(wanted, advice));
+    told.extend(of_each(wanted, advice));
+    // Pools have no chunks and no bitmaps.
+    if wanted.software != Software::Zfs {
+        told.extend(chunk(wanted, advice).filter(|_| !is_of_chunks));
+        told.extend(consistency(wanted, advice));
+    }
     told
+}
+
+/// The recommendation and the next best, as surely as the one is better than the other.
+fn first_and_next(advice: &Advice, head: &str, [pick, next]: [&str; 2]) -> Vec<String> {
+    let verdict = &advice.verdict;
+    let sure = match verdict.sure {
+        sure if sure >= 0.995 => "more than 99 in 100".to_owned(),
+        sure => format!("{:.0} in 100", sure * 100.0),
+    };
+    let lean = match advice.lean() {
+        Lean::Plain => {
+            return vec![
+                format!("{head}: {pick}"),
+                format!("Next best: {next}; the chance that the first is better is {sure}."),
+            ];
+        }
+        Lean::TossUp => {
+            let better = |at: usize| {
+                let names: Vec<&str> =
+                    advice.better_at()[at].iter().map(|one| one.name()).collect();
+                if names.is_empty() {
+                    "nothing that counts a step".to_owned()
+                } else {
+                    names.join(" and ")
+                }
+            };
+            return vec![format!(
+                "No single default: {pick} for {}, {next} for {}; a toss-up ({sure} that the first is better).",
+                better(0),
+                better(1)
+            )];
+        }
+        Lean::Leaning => "leaning to",
+        Lean::Probably => "probably",
+    };
+    vec![format!(
+        "{head}: {pick} or {next}, either; {lean} the first, which is ahead by less than the model may be off: \
+         the chance that it is the better one is {sure}."
+    )]
 }
 
 fn by_how_much(wanted: &Wanted, advice: &Advice, next: usize) -> String {
@@ -148,7 +200,11 @@ fn by_how_much(wanted: &Wanted, advice: &Advice, next: usize) -> String {
         format!("{} {}", in_words(wanted, *one, first, second), signed(*steps))
     });
     let told: Vec<String> = told.collect();
-    let all = signed(verdict.lead);
+    // Whole steps of a small sum would not add up.
+    let all = match verdict.lead {
+        lead if lead.abs() < 2.0 => format!("({lead:+.1})"),
+        lead => signed(lead),
+    };
     format!("By how much, in steps: {}; together {all}.", told.join("; "))
 }
 
@@ -156,82 +212,79 @@ fn signed(steps: f64) -> String {
     format!("({steps:+.0})")
 }
 
-/// An objective of one against that of another.
-fn in_words(wanted: &Wanted, objective: Objective, one: &Finalist, other: &Finalist) -> String {
-    let at = objective.index();
-    let steps = other.costs[at] - one.costs[at];
-    let factor = libm::exp(steps.abs() * libm::log(objective.step()));
-    let way =
-        |better: &str, worse: &str| if steps > 0.0 { better.to_owned() } else { worse.to_owned() };
-    // Less by a share, or more by one; beyond twice as much by how many times.
-    let is_more = matches!(objective, Objective::Speed | Objective::Capacity) == (steps > 0.0);
-    let amount = match factor {
-        factor if is_more && factor >= 1.95 => format!("{} times", words::times(factor)),
-        factor if is_more => format!("{:.0} %", (factor - 1.0) * 100.0),
-        factor => format!("{:.0} %", (1.0 - 1.0 / factor) * 100.0),
-    };
-    match objective {
-        Objective::Speed if is_more && factor >= 1.95 => format!("{amount} as fast"),
-        Objective::Speed => format!("{amount} {}", way("faster", "slower")),
-        Objective::Tail if factor >= 0.9 * NO_TAIL => {
-            format!("data {} with a drive missing", way("are there", "are gone"))
-        }
-        Objective::Tail => {
-            let name = if wanted.limits.survive == 0 { "p99" } else { "degraded p99" };
-            format!("{name} {amount} {}", way("shorter", "longer"))
-        }
-        Objective::Capacity if is_more && factor >= 1.95 => format!("{amount} the space"),
-        Objective::Capacity => format!("{amount} {} space", way("more", "less")),
-        Objective::Risk => {
-            let times = words::times(factor);
-            format!("loses the array {times} times {}", way("more seldom", "more often"))
-        }
-        Objective::Price => format!("{amount} {}", way("cheaper", "dearer")),
-        Objective::Watts => format!("{amount} {} power", way("less", "more")),
-    }
-}
-
-/// Whether work that comes at a rate of its own is kept up with.
-fn keeps_up(wanted: &Wanted, advice: &Advice) -> Option<String> {
-    let demand = wanted.profile.demand(wanted.streams)? / 1e6;
-    let states = match advice.finalists[advice.verdict.pick].candidate.layout.survives() {
-        0 => "",
-        _ => ", also with a drive missing and while it is rebuilding",
-    };
+/// What each stream of work that is counted in bytes has.
+fn of_each(wanted: &Wanted, advice: &Advice) -> Option<String> {
+    let part = &wanted.profile.parts[0];
+    let is_counted = part.counted == Counted::Megabytes && !wanted.is_paced() && wanted.streams > 1;
+    let pick = &advice.finalists[advice.verdict.pick];
+    let all = pick.median(|run| run.rate(wanted, 0, State::Healthy)).filter(|_| is_counted)?;
     let streams = wanted.streams;
-    Some(format!("It keeps up with {streams} streams of together {demand:.1} MB/s{states}."))
+    let each = part.counted.told(all / f64::from(streams));
+    let rate = part.counted.told(all);
+    Some(format!(
+        "{rate} MB/s ({}) are {each} for each of {streams} at once: hold that against the rate of what each reads or \
+         writes.",
+        part.name
+    ))
 }
 
-fn chunk(advice: &Advice) -> Option<String> {
+fn chunk(wanted: &Wanted, advice: &Advice) -> Option<String> {
     let pick = &advice.finalists[advice.verdict.pick].candidate;
     if !pick.layout.floors().any(|floor| floor.level.has_chunks()) {
         return None;
     }
     let mut told = format!("Chunk: {}", chunk_in_words(pick));
-    match advice.variants.first() {
-        None => told.push_str("; no other that was tried did better."),
-        Some(variant) if variant.is_alike => {
-            let named = chunk_in_words(&variant.candidate);
-            let _ = write!(
-                told,
-                "; {named} had {:.2} times its speed and {:.2} times its p99 here, which is less than the model may be \
-                 off: either.",
-                variant.speed, variant.tail
-            );
+    // Who names chunks wants to see each.
+    let shown = if wanted.chunks.is_empty() { 1 } else { wanted.chunks.len() };
+    for variant in advice.variants.iter().take(shown) {
+        told += &other_chunk(wanted, variant);
+    }
+    if advice.variants.is_empty() {
+        told.push_str("; no other that was tried did better");
+    }
+    told.push('.');
+    told.push_str(&stripes(wanted, advice));
+    Some(told)
+}
+
+/// Another chunk against the one that is recommended.
+fn other_chunk(wanted: &Wanted, variant: &Variant) -> String {
+    let named = chunk_in_words(&variant.candidate);
+    let (speed, tail) = (variant.speed, variant.tail);
+    let figures = format!("{speed:.2} times its speed and {tail:.2} times its p99");
+    match variant.is_alike {
+        _ if wanted.is_paced() => {
+            format!("; {named} had {figures} here, which is alike to work that is kept up with")
         }
-        Some(variant) => {
-            let named = chunk_in_words(&variant.candidate);
+        true => {
+            format!("; {named} had {figures} here, which is less than the model may be off: either")
+        }
+        false => {
             let way = if variant.lead > 0.0 { "ahead" } else { "behind" };
-            let _ = write!(
-                told,
-                "; {named} is {way} by {:.0} steps, with {:.2} times its speed and {:.2} times its p99.",
-                variant.lead.abs(),
-                variant.speed,
-                variant.tail
-            );
+            format!("; {named} is {way} by {:.0} steps, with {figures}", variant.lead.abs())
         }
     }
-    Some(told)
+}
+
+/// What a larger chunk of parity costs, where other chunks were compared.
+fn stripes(wanted: &Wanted, advice: &Advice) -> String {
+    let pick = &advice.finalists[advice.verdict.pick].candidate;
+    let layout = &pick.layout;
+    let writes = wanted.profile.parts.iter().any(|part| part.counted == Counted::Megabytes);
+    if !layout.has_parity() || layout.inner.is_some() || !writes {
+        return String::new();
+    }
+    let stripe = |chunk: Sectors| Size(chunk.bytes() * u64::from(layout.data_members()));
+    let mut told = format!(
+        " Writes shorter than a stripe of {} (chunk times drives with data) have to read first",
+        stripe(layout.chunk)
+    );
+    if let Some(other) = advice.variants.first() {
+        let chunk = other.candidate.layout.chunk;
+        told +=
+            &format!("; with {} a stripe is {}", chunk_in_words(&other.candidate), stripe(chunk));
+    }
+    told + "."
 }
 
 fn consistency(wanted: &Wanted, advice: &Advice) -> Option<String> {
@@ -240,10 +293,16 @@ fn consistency(wanted: &Wanted, advice: &Advice) -> Option<String> {
             Mode::PartialParity => "ppl, in place of it, closes the write hole",
             _ => "a bitmap makes the resync after a crash one of minutes instead of a full pass",
         };
+        let longer = (one.tail - 1.0) * 100.0;
+        let tail = match one.tail {
+            tail if tail <= Objective::Tail.step() => String::new(),
+            _ => format!(", but makes the p99 {longer:.0} % longer"),
+        };
         match (1.0 - one.speed) * 100.0 {
             _ if wanted.is_paced() => format!("{what}; the work leaves time for it"),
-            percent if percent < 1.0 => format!("{what} and costs nothing here"),
-            percent => format!("{what} and costs {percent:.0} % of the speed here"),
+            percent if percent < 1.0 && tail.is_empty() => format!("{what} and costs nothing here"),
+            percent if percent < 1.0 => format!("{what} and costs no speed here{tail}"),
+            percent => format!("{what} and costs {percent:.0} % of the speed here{tail}"),
         }
     });
     let costs: Vec<String> = costs.collect();
@@ -263,27 +322,12 @@ fn consistency(wanted: &Wanted, advice: &Advice) -> Option<String> {
     })
 }
 
-fn milliseconds(seconds: Option<f64>) -> String {
-    match seconds {
-        None => "lost".to_owned(),
-        Some(seconds) if seconds >= 10.0 => format!("{seconds:.0} s"),
-        Some(seconds) if seconds >= 1.0 => format!("{seconds:.1} s"),
-        Some(seconds) if seconds >= 0.01 => format!("{:.0} ms", seconds * 1e3),
-        Some(seconds) => format!("{:.2} ms", seconds * 1e3),
-    }
+fn milliseconds(value: Option<f64>) -> String {
+    value.map_or("lost".to_owned(), seconds)
 }
 
 fn rate(value: Option<f64>, counted: Counted) -> String {
-    let Some(rate) = value else { return "lost".to_owned() };
-    match counted {
-        Counted::Megabytes | Counted::Read => format!("{:.0}", rate / 1e6),
-        Counted::Operations => format!("{rate:.0}"),
-        Counted::Metric(..) => match counted.shown(rate) {
-            shown if shown >= 100.0 => format!("{shown:.0}"),
-            shown if shown >= 1.0 => format!("{shown:.1}"),
-            shown => format!("{shown:.3}"),
-        },
-    }
+    value.map_or("lost".to_owned(), |rate| counted.told(rate))
 }
 
 fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
@@ -292,7 +336,7 @@ fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
     let _ = writeln!(
         out,
         "{:<26} {:>8} {:>7} {:>9} {:>9} {:>10} {:>8}",
-        "",
+        wanted.software.of_rows(),
         "usable",
         counted.unit(),
         "p99",
@@ -334,13 +378,18 @@ fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
             words::chance_within(range.central, (range.low, range.high))
         };
         let (array, sector) = (of(risk.array), of(risk.sector));
-        let text = format!("the array: {array}; a sector or more: {sector}");
+        let batch = in_a_bad_batch(wanted, &advice.batches[at]);
+        let text = format!("the array: {array}; a sector or more: {sector}; {batch}");
         out.push_str(&folded(&text, &format!(" {:<25} ", one.candidate.to_string()), 27));
     }
     out.push('\n');
 }
 
 fn changes(advice: &Advice, out: &mut String) {
+    // Of one there is nothing to choose.
+    if advice.finalists.len() < 2 {
+        return;
+    }
     out.push_str("What would change the answer\n");
     let (mut same, mut any) = (Vec::new(), false);
     for change in &advice.changes {

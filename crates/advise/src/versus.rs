@@ -1,0 +1,376 @@
+//! The layouts that a question names, compared with each other in words: what the question is about comes first.
+
+use raidlab_core::geometry::Geometry;
+use raidlab_core::{Level, MemberIndex};
+use raidlab_risk::words;
+use raidlab_study::State;
+
+use crate::candidate::{Candidate, terabytes};
+use crate::decide::Advice;
+use crate::objectives::{LEAST_RISK, NO_TAIL, Objective};
+use crate::search::{Finalist, counted_state};
+use crate::wanted::{Among, Wanted};
+
+/// As many named things are compared each with the recommendation; more of them are a table.
+const MOST: usize = 4;
+
+/// The recommendation against the best of each other thing that the question names: a sentence each, and what they
+/// survive. Nothing where the question names none, or too many.
+pub(crate) fn compared(wanted: &Wanted, advice: &Advice) -> Vec<String> {
+    let rivals = rivals(wanted, advice);
+    let pick = advice.verdict.pick;
+    let mut told: Vec<String> =
+        rivals.iter().map(|other| sentence(wanted, advice, pick, *other)).collect();
+    let all: Vec<&Candidate> =
+        [pick].iter().chain(&rivals).map(|at| &advice.finalists[*at].candidate).collect();
+    told.extend(survived(wanted, &all));
+    told
+}
+
+/// The finalists to compare the recommendation with, the better one first.
+fn rivals(wanted: &Wanted, advice: &Advice) -> Vec<usize> {
+    let names = |one: &Among| matches!(one, Among::Layout(_));
+    let is_named = !wanted.among.is_empty();
+    // Who names layouts asks about these; who names levels, about the best of each.
+    let each = is_named && wanted.among.iter().all(names);
+    let (mut seen, mut rivals): (Vec<String>, Vec<usize>) = (Vec::new(), Vec::new());
+    let first = advice.verdict.pick;
+    let others = (0..advice.finalists.len()).filter(|at| *at != first);
+    for at in [first].into_iter().chain(others) {
+        let candidate = &advice.finalists[at].candidate;
+        let family = if each { candidate.structure().to_string() } else { family(candidate) };
+        if !seen.contains(&family) && (each || at == first || is_rival(advice, at)) {
+            seen.push(family);
+            rivals.push(at);
+        }
+    }
+    let is_few = (2..=MOST).contains(&rivals.len());
+    // Nobody named anything: two that are left are what it is about.
+    let is_asked = is_few && (is_named || advice.finalists.len() == 2);
+    if is_asked { rivals.split_off(1) } else { Vec::new() }
+}
+
+/// Whether a finalist of whole levels is something else than the recommendation with or without a spare; with a spare
+/// where that is what gives the same space.
+fn is_rival(advice: &Advice, at: usize) -> bool {
+    let (pick, one) = (&advice.finalists[advice.verdict.pick], &advice.finalists[at]);
+    let levels = |of: &Finalist| -> Vec<Level> {
+        of.candidate.layout.floors().map(|floor| floor.level).collect()
+    };
+    let is_wide = pick.usable.abs_diff(one.usable) <= pick.usable / 1_000;
+    levels(pick) != levels(one) && (one.candidate.spares == 0 || is_wide)
+}
+
+/// Levels, and whether a spare stands by: what people call a kind of array.
+fn family(candidate: &Candidate) -> String {
+    let levels: Vec<&str> = candidate.layout.floors().map(|floor| floor.level.name()).collect();
+    format!("{}{}", levels.join("+"), if candidate.spares > 0 { " + spare" } else { "" })
+}
+
+fn sentence(wanted: &Wanted, advice: &Advice, one: usize, other: usize) -> String {
+    let (first, second) = (&advice.finalists[one], &advice.finalists[other]);
+    let mut told = Vec::new();
+    if wanted.is_paced() {
+        told.push("both keep up".to_owned());
+    } else {
+        told.extend(speeds(wanted, first, second));
+        told.extend(tails(wanted, first, second));
+    }
+    told.extend(space(wanted, first, second));
+    told.push(losses(advice, one, other));
+    let because = full_stripes(wanted, first, second);
+    format!("{} against {}: {}.{because}", first.candidate, second.candidate, told.join("; "))
+}
+
+/// Why parity is not much slower than none where everything is written in order.
+fn full_stripes(wanted: &Wanted, one: &Finalist, other: &Finalist) -> String {
+    let is_written = wanted.profile.parts.iter().all(|part| part.writes_in_order());
+    let (parity, bare) = (&other.candidate.layout, &one.candidate.layout);
+    let (parity, bare) = if parity.has_parity() { (parity, bare) } else { (bare, parity) };
+    if !is_written || !parity.has_parity() || bare.survives() > 0 || parity.inner.is_some() {
+        return String::new();
+    }
+    let parities = parity.drives() - parity.data_members();
+    let given = if parities == 1 { "1 drive".to_owned() } else { format!("{parities} drives") };
+    format!(
+        " Written in order, stripes are full: none is read first, and {parity} gives up {given} of {} for surviving as \
+         many. Without, keep there only what can be had again.",
+        parity.drives()
+    )
+}
+
+/// How fast each part of the work goes, with both figures.
+fn speeds(wanted: &Wanted, one: &Finalist, other: &Finalist) -> Vec<String> {
+    let parts = wanted.profile.parts.iter().enumerate();
+    let told = parts.filter_map(|(at, part)| {
+        let rate = |of: &Finalist| of.median(|run| run.rate(wanted, at, State::Healthy));
+        let (one, other) = (rate(one)?, rate(other)?);
+        let name =
+            if wanted.profile.parts.len() > 1 { format!("{} ", part.name) } else { String::new() };
+        let counted = part.counted;
+        let figures =
+            format!("({} against {} {})", counted.told(one), counted.told(other), counted.unit());
+        Some(format!("{name}{} {figures}", faster(one / other)))
+    });
+    told.collect()
+}
+
+/// A ratio of speeds in words.
+pub(crate) fn faster(ratio: f64) -> String {
+    match ratio {
+        ratio if Objective::Speed.steps(ratio).abs() < 1.0 => "as fast".to_owned(),
+        ratio if ratio >= 1.95 => format!("{} times as fast", words::times(ratio)),
+        ratio if ratio > 1.0 => format!("{:.0} % faster", (ratio - 1.0) * 100.0),
+        ratio => format!("{:.0} % slower", (1.0 - ratio) * 100.0),
+    }
+}
+
+fn tails(wanted: &Wanted, one: &Finalist, other: &Finalist) -> Option<String> {
+    let state = counted_state(wanted);
+    let name = if state == State::Healthy { "p99" } else { "p99 with a drive missing" };
+    let tail = |of: &Finalist| of.median(|run| run.tail(wanted, state));
+    let (one, other) = match (tail(one), tail(other)) {
+        (Some(one), Some(other)) => (one, other),
+        (Some(_), None) => return Some("data are there with a drive missing".to_owned()),
+        (None, Some(_)) => return Some("data are gone with a drive missing".to_owned()),
+        (None, None) => return None,
+    };
+    let ratio = one / other;
+    let way = match ratio {
+        ratio if Objective::Tail.steps(ratio).abs() < 1.0 => "as long".to_owned(),
+        ratio if ratio >= 1.95 => format!("{} times as long", words::times(ratio)),
+        ratio if ratio > 1.0 => format!("{:.0} % longer", (ratio - 1.0) * 100.0),
+        ratio => format!("{:.0} % shorter", (1.0 - ratio) * 100.0),
+    };
+    Some(format!("{name} {way} ({} against {})", seconds(one), seconds(other)))
+}
+
+/// Seconds in words.
+pub fn seconds(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds >= 10.0 => format!("{seconds:.0} s"),
+        seconds if seconds >= 1.0 => format!("{seconds:.1} s"),
+        seconds if seconds >= 0.01 => format!("{:.0} ms", seconds * 1e3),
+        seconds => format!("{:.2} ms", seconds * 1e3),
+    }
+}
+
+/// Usable space, and how many drives fewer have the smaller one of the two.
+fn space(wanted: &Wanted, one: &Finalist, other: &Finalist) -> Vec<String> {
+    let (first, second) = (one.usable as f64, other.usable as f64);
+    let ratio = first / second.max(1.0);
+    let is_same = Objective::Capacity.steps(ratio).abs() < 1.0;
+    let figures = format!("({} against {})", terabytes(one.usable), terabytes(other.usable));
+    let drives = (one.candidate.drives(), other.candidate.drives());
+    if is_same {
+        let with = match i32::from(drives.0) - i32::from(drives.1) {
+            0 => String::new(),
+            more if more > 0 => format!(" with {}", counted(more, "more")),
+            fewer => format!(" with {}", counted(-fewer, "fewer")),
+        };
+        return vec![format!("the same space{with}")];
+    }
+    let way = match ratio {
+        ratio if ratio >= 1.95 => format!("{} times the space", words::times(ratio)),
+        ratio if ratio > 1.0 => format!("{:.0} % more space", (ratio - 1.0) * 100.0),
+        ratio => format!("{:.0} % less space", (1.0 - ratio) * 100.0),
+    };
+    let mut told = vec![format!("{way} {figures}")];
+    let (less, more) = if ratio < 1.0 { (one, other) } else { (other, one) };
+    if let Some(fewest) = fewest(wanted, &more.candidate, less.usable)
+        && fewest.drives() < less.candidate.drives()
+    {
+        let saved = i32::from(less.candidate.drives() - fewest.drives());
+        told.push(format!(
+            "{fewest} has {} with {}",
+            terabytes(less.usable),
+            counted(saved, "fewer")
+        ));
+    }
+    told
+}
+
+fn counted(drives: i32, way: &str) -> String {
+    format!("{drives} drive{} {way}", if drives == 1 { "" } else { "s" })
+}
+
+/// The array of a candidate's kind with the fewest drives that holds so much, by its structure alone.
+fn fewest(wanted: &Wanted, candidate: &Candidate, usable: u64) -> Option<Candidate> {
+    if candidate.layout.inner.is_some() {
+        return None;
+    }
+    let with = |members: u16| {
+        let mut fewer = candidate.clone();
+        fewer.layout.members = members;
+        fewer.layout.check().is_ok().then_some(fewer)
+    };
+    // What is held back for metadata differs by less than a thousandth.
+    let holds = |one: &Candidate| {
+        one.usable(wanted.member()).is_some_and(|bytes| bytes as f64 >= usable as f64 * 0.999)
+    };
+    let least = if candidate.layout.level == Level::Raid6 { 4 } else { 2 };
+    (least..candidate.layout.members).filter_map(with).find(holds)
+}
+
+/// The chances of losing the array; below the least one other causes dominate, and ratios count down to it only.
+fn losses(advice: &Advice, one: usize, other: usize) -> String {
+    let chance = |at: usize| advice.risks[at].array.central;
+    let (first, second) = (chance(one), chance(other));
+    if first < LEAST_RISK && second < LEAST_RISK {
+        return format!("both lose the array {}: {}", words::chance(first), words::DOMINATED);
+    }
+    // The verdict's own figures.
+    let risk = |at: usize| advice.finalists[at].risk.max(LEAST_RISK);
+    let ratio = risk(one) / risk(other);
+    let figures = format!("({} against {})", words::chance(first), words::chance(second));
+    let least = if first.min(second) < LEAST_RISK { "at least " } else { "" };
+    match Objective::Risk.steps(ratio) {
+        steps if steps.abs() < 1.0 => format!("loses the array about as often {figures}"),
+        steps if steps > 0.0 => {
+            format!("loses the array {least}{} times as often {figures}", words::times(ratio))
+        }
+        _ => {
+            format!(
+                "loses the array {least}{} times more seldom {figures}",
+                words::times(1.0 / ratio)
+            )
+        }
+    }
+}
+
+/// The most lost drives that are told of.
+const LOST: u16 = 3;
+
+/// How many of all ways to lose two or three drives at once each survives, where they differ.
+fn survived(wanted: &Wanted, all: &[&Candidate]) -> Option<String> {
+    if all.len() < 2 || all.iter().any(|one| one.layout.survives() == 0) {
+        return None;
+    }
+    let mut told = Vec::new();
+    for lost in 2..=LOST {
+        let shares: Vec<(u32, u32)> =
+            all.iter().map(|one| survives(wanted, one, lost)).collect::<Option<_>>()?;
+        let ends = |(kept, ways): &(u32, u32)| (*kept == 0, kept == ways);
+        let is_alike = shares.iter().all(|share| {
+            let (none, every) = ends(share);
+            (none || every) && ends(share) == ends(&shares[0])
+        });
+        if is_alike {
+            continue;
+        }
+        let of =
+            all.iter().zip(&shares).map(|(one, share)| format!("{one} {}", share_in_words(*share)));
+        let of: Vec<String> = of.collect();
+        told.push(format!("of {lost} drives that fail at once: {}", of.join(", ")));
+    }
+    (!told.is_empty()).then(|| format!("What is survived {}.", told.join("; ")))
+}
+
+/// In how many of the ways to lose so many drives the array is still there, and how many ways there are.
+pub fn survives(wanted: &Wanted, candidate: &Candidate, lost: u16) -> Option<(u32, u32)> {
+    let drives = candidate.layout.drives();
+    let sizes = vec![wanted.member(); usize::from(drives)];
+    let geometry = Geometry::new(&candidate.layout, &sizes).ok()?;
+    let (mut kept, mut ways) = (0, 0);
+    let mut gone: Vec<u16> = (0..lost.min(drives)).collect();
+    loop {
+        ways += 1;
+        let is_gone = |drive: MemberIndex| gone.contains(&drive.0);
+        kept += u32::from(!geometry.is_lost_without(&is_gone));
+        // The next of all subsets, in order.
+        let count = gone.len();
+        let Some(at) = (0..count).rev().find(|at| gone[*at] < drives - (count - at) as u16) else {
+            return Some((kept, ways));
+        };
+        gone[at] += 1;
+        for next in at + 1..count {
+            gone[next] = gone[next - 1] + 1;
+        }
+    }
+}
+
+fn share_in_words((kept, ways): (u32, u32)) -> String {
+    if kept == 0 {
+        return "never".to_owned();
+    }
+    if kept == ways {
+        return "always".to_owned();
+    }
+    let mut divisor = (kept, ways);
+    while divisor.0 != 0 {
+        divisor = (divisor.1 % divisor.0, divisor.0);
+    }
+    let (kept, ways) = (kept / divisor.1, ways / divisor.1);
+    format!("{kept} time{} in {ways}", if kept == 1 { "" } else { "s" })
+}
+
+/// An objective of one against that of another, in words.
+pub fn in_words(wanted: &Wanted, objective: Objective, one: &Finalist, other: &Finalist) -> String {
+    let at = objective.index();
+    let steps = other.costs[at] - one.costs[at];
+    let factor = libm::exp(steps.abs() * libm::log(objective.step()));
+    let way =
+        |better: &str, worse: &str| if steps > 0.0 { better.to_owned() } else { worse.to_owned() };
+    // Less by a share, or more by one; beyond twice as much by how many times.
+    let is_more = matches!(objective, Objective::Speed | Objective::Capacity) == (steps > 0.0);
+    let amount = match factor {
+        factor if is_more && factor >= 1.95 => format!("{} times", words::times(factor)),
+        factor if is_more => format!("{:.0} %", (factor - 1.0) * 100.0),
+        factor => format!("{:.0} %", (1.0 - 1.0 / factor) * 100.0),
+    };
+    match objective {
+        Objective::Speed if wanted.profile.parts.len() > 1 => parts(wanted, one, other),
+        Objective::Speed if is_more && factor >= 1.95 => format!("{amount} as fast"),
+        Objective::Speed => format!("{amount} {}", way("faster", "slower")),
+        Objective::Tail if factor >= 0.9 * NO_TAIL => {
+            format!("data {} with a drive missing", way("are there", "are gone"))
+        }
+        Objective::Tail => {
+            let name = if wanted.limits.survive == 0 { "p99" } else { "degraded p99" };
+            format!("{name} {amount} {}", way("shorter", "longer"))
+        }
+        Objective::Capacity if is_more && factor >= 1.95 => format!("{amount} the space"),
+        Objective::Capacity => format!("{amount} {} space", way("more", "less")),
+        Objective::Risk => {
+            let times = words::times(factor);
+            let floor = match one.risk.min(other.risk) < LEAST_RISK {
+                true => ", counted down to 1 in 100,000 only",
+                false => "",
+            };
+            format!("loses the array {times} times {}{floor}", way("more seldom", "more often"))
+        }
+        Objective::Price => format!("{amount} {}", way("cheaper", "dearer")),
+        Objective::Watts => format!("{amount} {} power", way("less", "more")),
+    }
+}
+
+/// Each part of the work by itself: their mean is no figure of the table.
+fn parts(wanted: &Wanted, one: &Finalist, other: &Finalist) -> String {
+    let told = wanted.profile.parts.iter().enumerate().filter_map(|(at, part)| {
+        let rate = |of: &Finalist| of.median(|run| run.rate(wanted, at, State::Healthy));
+        Some(format!("{} {}", part.name, faster(rate(one)? / rate(other)?)))
+    });
+    told.collect::<Vec<String>>().join(" and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::candidate::Mode;
+    use crate::profile::Profile;
+
+    #[test]
+    fn what_is_survived_is_counted() {
+        let drive = raidlab_models::load("nas-8tb-7200").expect("compiled in");
+        let wanted = Wanted::new(8..=8, drive, Profile::named("nas").expect("there"));
+        let of = |name: &str, lost: u16| {
+            let layout = name.parse().expect("a layout");
+            let candidate = Candidate { layout, spares: 0, mode: Mode::None };
+            share_in_words(survives(&wanted, &candidate, lost).expect("fits"))
+        };
+        // 4 of 28 pairs are mirrors of each other; of 56 triples 32 have one of each of three pairs.
+        assert_eq!([of("raid10(8)", 2), of("raid10(8)", 3)], ["6 times in 7", "4 times in 7"]);
+        assert_eq!([of("raid6(8)", 2), of("raid6(8)", 3)], ["always", "never"]);
+        assert_eq!(of("raid5(8)", 2), "never");
+    }
+}

@@ -11,8 +11,8 @@ use crate::risks::BAD_BATCH;
 use crate::wanted::Wanted;
 use crate::{candidate::terabytes, sizes, software, versus};
 
-/// What a question is about that names layouts, or is one of growing, of drives of different sizes, of keeping up, or of
-/// other software than md: a sentence or two each, the most decisive first.
+/// What a question is about that names layouts, or is one of growing, of drives of different sizes, of keeping up, or
+/// of other software than md: a sentence or two each, the most decisive first.
 pub fn first(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let mut told: Vec<String> = grows(wanted, advice).into_iter().collect();
     told.extend(software::first(wanted, advice));

@@ -112,8 +112,9 @@ impl Counted {
 /// Bytes a second of a camera of 4 Mbit/s.
 const CAMERA: f64 = 500_000.0;
 
-/// Bytes a second of a system's own disk, less what a drive takes for a request.
-const SYSTEM: f64 = 200_000.0;
+/// Bytes a second that a system's own disk must give: a quarter of what it would ask of one that takes no time, which
+/// hard disks give beside a rebuild too.
+const SYSTEM: f64 = 60_000.0;
 
 /// All profiles.
 pub fn profiles() -> Vec<Profile> {

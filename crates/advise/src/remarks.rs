@@ -103,9 +103,9 @@ fn of_levels<'a>(
     }
     if *wanted.drives.end() != *wanted.drives.start() {
         told.push(
-            "The width is what space, speed and risk make it; md has no rule of 2^n drives with data. What helps parity \
-             is a stripe (chunk times drives with data) that the writes fill, for then none of it is read first: a \
-             width whose stripe divides the writes may be a little ahead of its neighbours."
+            "The width is what space, speed and risk make it; md has no rule of 2^n drives with data. What helps \
+             parity is a stripe (chunk times drives with data) that the writes fill, for then none of it is read \
+             first: a width whose stripe divides the writes may be a little ahead of its neighbours."
                 .into(),
         );
     }

@@ -88,8 +88,8 @@ pub(crate) fn shown(
 }
 
 /// How many times as often as its class a bad batch fails in what is told of one: models of the fleet that is the
-/// source of the central figure have been at ten times it (Backblaze 2025: 1.4 % a year, one model at 10.3 %, another at
-/// 17 % for a quarter).
+/// source of the central figure have been at ten times it (Backblaze 2025: 1.4 % a year, one model at 10.3 %, another
+/// at 17 % for a quarter).
 pub const BAD_BATCH: f64 = 10.0;
 
 /// What the batch of the first drives makes of the chance of losing the array.

@@ -79,8 +79,8 @@ fn mirrors(sizes: &[u64], usable: u64) -> Option<String> {
         false => format!("{} less", terabytes(usable - all)),
     };
     Some(format!(
-        "Mirrors of drives alike ({}), joined by LVM or --level=linear, have {}, {than}, with no parity to write; what is on \
-         a mirror is lost only with both of its drives.",
+        "Mirrors of drives alike ({}), joined by LVM or --level=linear, have {}, {than}, with no parity to write; \
+         what is on a mirror is lost only with both of its drives.",
         named.join(", "),
         terabytes(all)
     ))

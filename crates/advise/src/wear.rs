@@ -47,8 +47,8 @@ pub(crate) fn in_words(wanted: &Wanted, advice: &Advice) -> Option<String> {
             let speed = if wanted.is_paced() { "" } else { " as fast as it can" };
             Some(format!(
                 "Wear: if the work goes on{speed} {busy:.0} % of the time (--busy), {} are written to each SSD a day, \
-                 {:.1} times what it holds, {} a year. Hold that against the drive writes a day or the TBW of its sheet, \
-                 which drive files do not have.",
+                 {:.1} times what it holds, {} a year. Hold that against the drive writes a day or the TBW of its \
+                 sheet, which drive files do not have.",
                 amount(a_day),
                 a_day / held,
                 amount(a_day * DAYS)

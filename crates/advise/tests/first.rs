@@ -220,7 +220,7 @@ fn a_system_boots_from_either_drive() {
     );
     assert!(commands_of(&asked, &advice)[0].ends_with("<2 partitions>"));
     let told = first(&asked, &advice).join("\n");
-    assert!(told.contains("1 stream of 0.2 MB/s") && told.contains("of mixed batches"), "{told}");
+    assert!(told.contains("1 stream of 0.1 MB/s") && told.contains("of mixed batches"), "{told}");
 }
 
 #[test]

@@ -48,7 +48,8 @@ pub fn warnings(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     }
     if wanted.busy >= 1.0 {
         told.push(
-            "The work never stops, so each rebuild goes on beside it: see p99 while rebuilding."
+            "The work never stops, so each rebuild goes on beside it: see p99 while rebuilding. md gives it \
+             dev.raid.speed_limit_min at least, which can be raised (raidlab throttle)."
                 .into(),
         );
     }

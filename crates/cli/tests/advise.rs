@@ -82,6 +82,23 @@ fn the_question_itself_comes_first() {
     assert!(!out.contains("What would change the answer"), "{out}");
 }
 
+/// Two kinds of work on the same drives: whether one array is best for both, then each by itself.
+#[test]
+fn several_kinds_of_work_are_answered_for_each() {
+    let asked = ["--drives", "2", "--chunks", "512KiB", "--work", "boot,nas"];
+    let (code, out, error) = advise(&asked);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(
+        out.starts_with("The same for each work. boot: raid1(2); nas: raid1(2).\n\nboot\n====\n"),
+        "{out}"
+    );
+    assert!(out.contains("\n\nnas\n===\n") && out.matches("Recommended: ").count() == 2, "{out}");
+    let (code, _, error) = advise(&[&asked[..], &["--json"]].concat());
+    assert!(code == Some(2) && error.contains("take one kind of work"), "{error}");
+    let (code, _, error) = advise(&["--drives", "2", "--work", "boot,nsa"]);
+    assert!(code == Some(2) && error.contains("did you mean `nas`"), "{error}");
+}
+
 #[test]
 fn limits_that_nothing_meets_say_which_to_relax() {
     let (code, _, error) = advise(&["--drives", "4", "--capacity", "30TB", "--survive", "2"]);

@@ -21,7 +21,8 @@ use crate::risk::values::{Hours, Percents};
     raidlab advise --drives 4..8 --work vm --capacity 20TB --price 180\n  \
     raidlab advise --drives 6 --work surveillance --streams 32 --survive 2\n  \
     raidlab advise --drives 4 --drives-later 6 --work media      four now, two later\n  \
-    raidlab advise --drives 4 --work vm --among 'raid10(4),raid6(4)'   only these\n  \
+    raidlab advise --drives 4 --work vm --among 'raid10(4),raid6(4)'   only these, compared first\n  \
+    raidlab advise --drives 4 --work vm,nas --software zfs       for both, with what RAIDZ does otherwise\n  \
     raidlab advise --drives 6 --work varmail                     a mail server, as filebench has it, on ext4\n  \
     raidlab advise --drives 4..6 --study mine.toml               the workloads of your own study\n  \
     raidlab advise --this-machine --work nas                     what /proc/mdstat and lsblk show\n  \
@@ -59,8 +60,8 @@ pub(crate) struct AdviseOptions {
     #[arg(long, value_name = "FILE", requires = "lsblk", help_heading = "Drives")]
     pub(crate) mdstat: Option<PathBuf>,
 
-    /// The kind of work; --list shows them [default: nas]
-    #[arg(long, value_name = "NAME", help_heading = "Work")]
+    /// The kind of work; --list shows them; of several (vm,nas) each is answered for [default: nas]
+    #[arg(long, value_name = "NAME,..", help_heading = "Work")]
     pub(crate) work: Option<String>,
     /// A study whose workloads are the work, each as long as it is and by the most processes that the study names,
     /// with its filesystem and host; its drives and layouts are not looked at

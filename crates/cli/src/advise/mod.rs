@@ -10,7 +10,7 @@ mod print;
 
 use std::path::Path;
 
-use raidlab_advise::{NoAdvice, advise};
+use raidlab_advise::{Advice, NoAdvice, Wanted, advise};
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -25,18 +25,16 @@ pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
         return output::print(&print::kinds_of_work());
     }
     output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
-    let wanted = inputs::wanted(&merged::all(options)?)?;
-    let stop = interrupt::flag()?;
-    let bar = Bar::share(options.quiet);
-    let pool = Threads { count: parallel::threads(options.threads), bar: &bar, stop };
-    let advice = advise(&wanted, &pool);
-    bar.clear();
-    let advice = advice.map_err(|error| match error {
-        NoAdvice::Input(what) => Failure::input(what),
-        NoAdvice::Failed(what) => Failure::failed(what),
-        NoAdvice::Stopped => Failure::Interrupted,
-        NoAdvice::Limits(relax) => Failure::input(print::no_layout(&relax)),
-    })?;
+    let all = merged::all(options)?;
+    let works: Vec<String> = match &all.work {
+        Some(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
+        None => Vec::new(),
+    };
+    if works.len() > 1 {
+        return of_each(options, &all, &works);
+    }
+    let wanted = inputs::wanted(&all)?;
+    let advice = advised(options, &wanted)?;
     if let Some(path) = &options.json {
         output::write(path, &json::document(&wanted, &advice))?;
     }
@@ -49,4 +47,36 @@ pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
         return Ok(());
     }
     output::print(&print::text(&wanted, &advice))
+}
+
+/// Advice for each of several kinds of work on the same drives, after whether it is the same.
+fn of_each(options: &AdviseOptions, all: &AdviseOptions, works: &[String]) -> Result<(), Failure> {
+    if options.json.is_some() || options.html.is_some() {
+        let reason = "--json and --html take one kind of work: ask once for each";
+        return Err(Failure::input(format!("--work {}: {reason}", works.join(","))));
+    }
+    let of =
+        |work: &String| inputs::wanted(&AdviseOptions { work: Some(work.clone()), ..all.clone() });
+    // What cannot be is said before anything runs.
+    let asked = works.iter().map(of).collect::<Result<Vec<Wanted>, Failure>>()?;
+    let mut answers = Vec::new();
+    for wanted in asked {
+        let advice = advised(options, &wanted)?;
+        answers.push((wanted, advice));
+    }
+    output::print(&print::of_each(&answers))
+}
+
+fn advised(options: &AdviseOptions, wanted: &Wanted) -> Result<Advice, Failure> {
+    let stop = interrupt::flag()?;
+    let bar = Bar::share(options.quiet);
+    let pool = Threads { count: parallel::threads(options.threads), bar: &bar, stop };
+    let advice = advise(wanted, &pool);
+    bar.clear();
+    advice.map_err(|error| match error {
+        NoAdvice::Input(what) => Failure::input(what),
+        NoAdvice::Failed(what) => Failure::failed(what),
+        NoAdvice::Stopped => Failure::Interrupted,
+        NoAdvice::Limits(relax) => Failure::input(print::no_layout(&relax)),
+    })
 }

@@ -69,6 +69,37 @@ pub(super) fn text(wanted: &Wanted, advice: &Advice) -> String {
     out
 }
 
+/// Several kinds of work on the same drives: whether one array is best for all, then each by itself.
+pub(super) fn of_each(answers: &[(Wanted, Advice)]) -> String {
+    let picks = answers.iter().map(|(wanted, advice)| {
+        let of = |at: usize| advice.finalists[at].candidate.structure().to_string();
+        let lean = match (advice.lean(), advice.verdict.next) {
+            (Lean::TossUp, Some(next)) => format!(" or {}, a toss-up", of(next)),
+            (Lean::Leaning, Some(next)) => format!(" rather than {}", of(next)),
+            (Lean::Probably, _) => ", probably".to_owned(),
+            _ => String::new(),
+        };
+        (
+            of(advice.verdict.pick),
+            format!("{}: {}{lean}", wanted.profile.name, of(advice.verdict.pick)),
+        )
+    });
+    let picks: Vec<(String, String)> = picks.collect();
+    let is_one = picks.iter().all(|one| one.0 == picks[0].0);
+    let head = match is_one {
+        true => "The same for each work",
+        false => "No single default for all of it",
+    };
+    let each: Vec<&str> = picks.iter().map(|one| one.1.as_str()).collect();
+    let mut out = folded(&format!("{head}. {}.", each.join("; ")), "", 2);
+    for (wanted, advice) in answers {
+        let name = &wanted.profile.name;
+        let _ =
+            write!(out, "\n{name}\n{}\n{}", "=".repeat(name.chars().count()), text(wanted, advice));
+    }
+    out
+}
+
 /// The chances of each layout.
 pub(super) fn risks_in_words(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let finalists = advice.finalists.iter().zip(&advice.batches);
@@ -139,7 +170,7 @@ pub(super) fn verdict_in_words(wanted: &Wanted, advice: &Advice) -> Vec<String> 
             told.push(by_how_much(wanted, advice, next));
         }
     }
-    told.extend(of_each(wanted, advice));
+    told.extend(each_stream(wanted, advice));
     // Pools have no chunks and no bitmaps.
     if wanted.software != Software::Zfs {
         told.extend(chunk(wanted, advice).filter(|_| !is_of_chunks));
@@ -213,7 +244,7 @@ fn signed(steps: f64) -> String {
 }
 
 /// What each stream of work that is counted in bytes has.
-fn of_each(wanted: &Wanted, advice: &Advice) -> Option<String> {
+fn each_stream(wanted: &Wanted, advice: &Advice) -> Option<String> {
     let part = &wanted.profile.parts[0];
     let is_counted = part.counted == Counted::Megabytes && !wanted.is_paced() && wanted.streams > 1;
     let pick = &advice.finalists[advice.verdict.pick];

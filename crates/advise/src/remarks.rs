@@ -270,8 +270,8 @@ fn is_boot(wanted: &Wanted) -> bool {
 
 /// What a mirror needs that a system boots from.
 const BOOTS: [&str; 3] = [
-    "that each drive has an EFI system partition: firmware reads no array. Copies of it on both, or a raid1 of these \
-     partitions with --metadata=1.0, which has its own data at the end and looks like a plain filesystem from the start",
+    "that each drive has an EFI system partition, as firmware reads no array: a copy of it on both, or a raid1 of them \
+     with --metadata=1.0, whose own data are at the end, so that it looks like a plain filesystem",
     "that the boot loader is installed on both, with an entry of the firmware for each (grub-install, efibootmgr)",
     "that the system boots with either drive taken out",
 ];

@@ -174,12 +174,23 @@ impl Barrier {
         }
     }
 
-    /// Whether there are stripes for `rows` more sectors beside `in_flight`; if not, the cache grows by one.
-    pub(in crate::array) fn has_stripes(&mut self, in_flight: u64, rows: u64) -> bool {
+    /// Sectors in stripes that a request of so many sectors of each member has.
+    pub(in crate::array) fn stripes_of(&self, rows: u64) -> u64 {
+        rows.next_multiple_of(STRIPE).min(self.stripes)
+    }
+
+    /// Whether stripes are counted.
+    pub(in crate::array) fn has_cache(&self) -> bool {
+        self.scope == Scope::Stripes
+    }
+
+    /// Whether there are stripes for `rows` more sectors beside `in_flight` of work and those `taken` by requests; if not,
+    /// the cache grows by one. A first range always has some.
+    pub(in crate::array) fn has_stripes(&mut self, in_flight: u64, taken: u64, rows: u64) -> bool {
         if self.scope != Scope::Stripes || self.exhausted {
             return !self.exhausted;
         }
-        self.exhausted = in_flight > 0 && in_flight + rows > self.stripes;
+        self.exhausted = in_flight > 0 && in_flight + taken + rows > self.stripes;
         self.stripes += if self.exhausted { STRIPE } else { 0 };
         !self.exhausted
     }
@@ -195,10 +206,11 @@ impl Barrier {
         !self.waiting.is_empty() && !self.raising && !self.starts && self.scope != Scope::Stripes
     }
 
-    /// A range has ended; `in_flight` sectors are left.
-    pub(in crate::array) fn ended(&mut self, now: Time, in_flight: u64) {
+    /// A range has ended; `in_flight` sectors are left, and those `taken` by requests.
+    pub(in crate::array) fn ended(&mut self, now: Time, in_flight: u64, taken: u64) {
         self.starts = false;
-        if self.exhausted && in_flight < self.stripes * 3 / 4 {
+        let is_free = in_flight == 0 || in_flight + taken < self.stripes * 3 / 4;
+        if self.exhausted && is_free {
             self.exhausted = false;
             self.sleep(now);
         }
@@ -232,22 +244,34 @@ mod tests {
     fn nobody_has_a_stripe_before_a_quarter_is_free_and_there_is_one_more_each_time() {
         let mut parity = Barrier::new(TICK, 1, CopyKind::Raid1, 1024, 8);
         let request = (0, 8);
-        assert!(parity.has_stripes(768, 256) && !parity.holds_back(true, request, (0, 8)));
-        assert!(!parity.has_stripes(1024, 256));
+        assert!(parity.has_stripes(768, 0, 256) && !parity.holds_back(true, request, (0, 8)));
+        assert!(!parity.has_stripes(1024, 0, 256));
         assert!(parity.holds_back(true, request, (0, 8)), "though it is anywhere else");
         parity.waiting.push_back(0);
-        parity.ended(NOW, 774);
-        assert!(!parity.has_stripes(774, 128), "three quarters of 1,032 are in use");
+        parity.ended(NOW, 774, 0);
+        assert!(!parity.has_stripes(774, 0, 128), "three quarters of 1,032 are in use");
         assert!(!parity.is_lowered(true) && parity.sleeps(NOW).is_none());
-        parity.ended(NOW, 773);
+        parity.ended(NOW, 773, 0);
         assert!(parity.is_lowered(true) && parity.sleeps(NOW) == THEN);
         assert!(!parity.gives_way(), "they have what they need");
-        assert!(parity.has_stripes(776, 256) && !parity.has_stripes(777, 256));
+        assert!(parity.has_stripes(776, 0, 256) && !parity.has_stripes(777, 0, 256));
         assert!(parity.is_lowered(false), "work is over");
+        // Requests have stripes, too; but where work has none it begins one range.
+        let mut beside = Barrier::new(TICK, 1, CopyKind::Raid1, 1024, 8);
+        assert_eq!([1, 8, 9, 4096].map(|rows| beside.stripes_of(rows)), [8, 8, 16, 1024]);
+        assert!(beside.has_stripes(256, 512, 256) && beside.has_stripes(0, 1024, 256));
+        assert!(!beside.has_stripes(256, 513, 256));
+        beside.ended(NOW, 128, 646);
+        assert!(beside.holds_back(true, request, (0, 8)));
+        beside.ended(NOW, 128, 645);
+        assert!(!beside.holds_back(true, request, (0, 8)));
+        assert!(!beside.has_stripes(256, 1024, 256));
+        beside.ended(NOW, 0, 1024);
+        assert!(!beside.holds_back(true, request, (0, 8)), "none of them is left to wait for");
         let mut alone = Barrier::new(TICK, 1, CopyKind::Raid1, 1024, 8);
-        assert!(alone.has_stripes(0, 4096), "one range always has room");
+        assert!(alone.has_stripes(0, 0, 4096), "one range always has room");
         let mut own = Barrier::new(None, 1, CopyKind::Raid1, 1024, 8);
-        assert!(own.has_stripes(4096, 256));
+        assert!(own.has_stripes(4096, 0, 256));
     }
 
     #[test]
@@ -261,7 +285,7 @@ mod tests {
         barrier.raising = true;
         barrier.begun(NOW + START);
         assert_eq!(barrier.sleeps(NOW + START), None, "it begins all it may");
-        barrier.ended(NOW, 0);
+        barrier.ended(NOW, 0, 0);
         assert!(barrier.gives_way());
         assert_eq!(barrier.gives_turn(NOW), THEN);
         assert_eq!(barrier.gives_turn(Time(12_000_000)), None, "it waits for them now");

@@ -231,6 +231,7 @@ impl Background {
         &mut self,
         setup: &Setup,
         now: Time,
+        taken: u64,
         has_requests: impl FnOnce() -> bool,
     ) -> MayBegin {
         // One range is left for healing, where there is more than one.
@@ -240,7 +241,7 @@ impl Background {
             return MayBegin::At(at);
         }
         let sectors = self.work.map_or(0, |running| running.sectors);
-        let has_stripes = self.barrier.has_stripes(sectors, setup.window_rows);
+        let has_stripes = self.barrier.has_stripes(sectors, taken, setup.window_rows);
         if in_flight >= most || self.windows.available() == 0 || !has_stripes {
             return MayBegin::No;
         }
@@ -361,7 +362,12 @@ impl Background {
     }
 
     /// A range of work has come to its end; false when it belongs to none that is under way.
-    pub(in crate::array) fn window_ended(&mut self, window: &ResyncWindow, now: Time) -> bool {
+    pub(in crate::array) fn window_ended(
+        &mut self,
+        window: &ResyncWindow,
+        now: Time,
+        taken: u64,
+    ) -> bool {
         if window.is_heal() || window.serial != self.serial {
             return false;
         }
@@ -374,7 +380,7 @@ impl Background {
         running.lost += u64::from(window.lost);
         let (left, sectors) = (running.windows, running.sectors);
         self.pace.ended(now, left);
-        self.barrier.ended(now, sectors);
+        self.barrier.ended(now, sectors, taken);
         true
     }
 }

@@ -71,7 +71,7 @@ impl Bench {
     fn end(&mut self, slot: u32) -> (Option<Event>, Option<u64>) {
         let window = self.background.windows[slot];
         self.background.windows.remove(slot);
-        assert!(self.background.window_ended(&window, Time(2)));
+        assert!(self.background.window_ended(&window, Time(2), 0));
         self.background.moved_on(&self.setup, &mut self.members, Time(2))
     }
 }
@@ -120,7 +120,7 @@ fn what_is_done_ends_where_the_lowest_range_in_flight_begins() {
     bench.begin(Work::Rebuild(ONE));
     let ranges: Vec<u32> = (0..3).map(|_| bench.range().expect("there is work")).collect();
     assert_eq!(
-        bench.background.may_begin(&bench.setup, Time(1), || false),
+        bench.background.may_begin(&bench.setup, Time(1), 0, || false),
         MayBegin::No,
         "one is for healing"
     );

@@ -49,13 +49,13 @@ fn ranges_of_earlier_work_are_void() {
     bench.begin(Work::Scrub(Scrub::Check));
     assert!(bench.background.is_void(slot, &bench.members), "it is not of this work");
     let window = bench.background.windows[slot];
-    assert!(!bench.background.window_ended(&window, Time(2)));
+    assert!(!bench.background.window_ended(&window, Time(2), 0));
     let heal = ResyncWindow {
         task: Task::Heal(ONE),
         serial: bench.background.serial,
         ..ResyncWindow::idle()
     };
-    assert!(!bench.background.window_ended(&heal, Time(2)));
+    assert!(!bench.background.window_ended(&heal, Time(2), 0));
 }
 
 #[test]

@@ -367,7 +367,8 @@ fn as_many_ranges_as_there_are_units_but_one() {
         bench.background = Background::new(9, windows, PACING, no_barrier());
         bench.begin(SCRUB);
         let mut begun = 0;
-        while bench.background.may_begin(&bench.setup, Time(1 << 60), || false) == MayBegin::Yes {
+        while bench.background.may_begin(&bench.setup, Time(1 << 60), 0, || false) == MayBegin::Yes
+        {
             bench.range().expect("there is work");
             begun += 1;
         }
@@ -377,7 +378,7 @@ fn as_many_ranges_as_there_are_units_but_one() {
     full.begin(SCRUB);
     while full.background.windows.insert(ResyncWindow::idle()).is_some() {}
     assert_eq!(
-        full.background.may_begin(&full.setup, Time(1), || false),
+        full.background.may_begin(&full.setup, Time(1), 0, || false),
         MayBegin::No,
         "all are for healing"
     );
@@ -512,14 +513,14 @@ fn a_new_pace_counts_from_now_on() {
     bench.range().expect("there is work");
     let second = 1_000_000_000;
     let at = Time(5 + 64 * 512 * second);
-    assert_eq!(bench.background.may_begin(&bench.setup, Time(6), || false), MayBegin::At(at));
+    assert_eq!(bench.background.may_begin(&bench.setup, Time(6), 0, || false), MayBegin::At(at));
     // Of mirrors a range is so much of each member.
     let mut mirror = super::bench(Level::Raid10, 4, Consistency::None);
     mirror.begin(SCRUB);
     mirror.background.set_pacing(Time(5), slow);
     mirror.range().expect("there is work");
     let at = Time(5 + 32 * 512 * second);
-    assert_eq!(mirror.background.may_begin(&mirror.setup, Time(6), || false), MayBegin::At(at));
+    assert_eq!(mirror.background.may_begin(&mirror.setup, Time(6), 0, || false), MayBegin::At(at));
 }
 
 #[test]

@@ -103,13 +103,29 @@ impl Array {
 
     /// Whether another range may be begun now; if it is only a matter of time, the array is woken.
     fn may_begin_window(&mut self) -> bool {
+        let taken = self.stripes_taken();
         let has_requests = || self.requests.slots.used().next().is_some();
-        match self.background.may_begin(&self.setup, self.now, has_requests) {
+        match self.background.may_begin(&self.setup, self.now, taken, has_requests) {
             MayBegin::Yes => return self.passes_barrier(),
             MayBegin::No => {}
             MayBegin::At(at) => self.timers.set(Timer::Pace, at),
         }
         false
+    }
+
+    /// Sectors of a member in stripes of md that requests under way have, where these are counted.
+    fn stripes_taken(&self) -> u64 {
+        let barrier = &self.background.barrier;
+        if !barrier.has_cache() {
+            return 0;
+        }
+        let data = u64::from(self.setup.data_chunks).max(1);
+        let under_way =
+            |slot| !barrier.waiting.contains(&slot) && !self.requests.held.contains(&slot);
+        let requests = self.requests.slots.used().filter(|(slot, _)| under_way(*slot));
+        requests
+            .map(|(_, request)| barrier.stripes_of((request.end - request.at).div_ceil(data)))
+            .sum()
     }
 
     /// Whether neither requests that wait nor those under way keep a range from being begun.
@@ -182,7 +198,8 @@ impl Array {
         if self.locks.release(self.setup.window_owner(slot)) {
             self.start_granted();
         }
-        if self.background.window_ended(&window, self.now) {
+        let taken = self.stripes_taken();
+        if self.background.window_ended(&window, self.now, taken) {
             self.moved_on();
         }
         if let Some((member, at, len)) = window.sick {

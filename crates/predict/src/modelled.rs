@@ -282,7 +282,8 @@ impl<'a> Modelled<'a> {
             config.limits.windows = match level {
                 Level::Raid10 => 513,
                 Level::Raid1 => 17,
-                _ => MOST_RANGES + 1,
+                _ if self.is_md(layout) => MOST_RANGES + 1,
+                _ => 9,
             };
             let at_once = MOST_RANGES * u32::from(config.layout.drives());
             config.limits.ios = config.limits.ios.max(at_once);

@@ -31,7 +31,7 @@ const START: Nanos = Nanos(8_000_000);
 
 /// Sectors of a member in a stripe of md, and in all that there are at first: `NR_STRIPES`.
 const STRIPE: u64 = 8;
-pub(in crate::array) const STRIPES: u64 = 256 * STRIPE;
+const STRIPES: u64 = 256 * STRIPE;
 
 /// Whom a barrier holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,23 +61,27 @@ pub(in crate::array) struct Barrier {
     has_slept: bool,
     /// Nothing of the work is done yet: it begins as much as there is room for before anybody has a turn.
     starts: bool,
-    /// Sectors of a member in all stripes, and whether they have run out.
+    /// Sectors of a member in all stripes, whether they have run out, and what was moved for others up to then.
     stripes: u64,
     exhausted: bool,
+    moved: u64,
+    /// It is md's cache, which grows, and of which requests have their part.
+    is_cache: bool,
 }
 
 impl Barrier {
-    /// For copies kept in this way, or parity with so many sectors of a member in stripes; without a tick none.
+    /// For copies kept in this way, or parity with so many sectors of a member in md's stripes (none: it has no such
+    /// cache, and work has a share that stays); without a tick none.
     pub(in crate::array) fn new(
         tick: Option<Nanos>,
-        copies: u16,
+        (copies, parities): (u16, u16),
         kind: CopyKind,
         stripes: u64,
         requests: u32,
     ) -> Self {
         let scope = match (tick, kind) {
             (None, _) => Scope::None,
-            _ if stripes > 0 => Scope::Stripes,
+            _ if parities > 0 => Scope::Stripes,
             _ if copies < 2 => Scope::None,
             (_, CopyKind::Raid10 { .. }) => Scope::All,
             _ => Scope::Units,
@@ -91,8 +95,10 @@ impl Barrier {
             sleeps_until: Time::ZERO,
             has_slept: false,
             starts: false,
-            stripes,
+            stripes: if stripes == 0 { STRIPES } else { stripes },
             exhausted: false,
+            moved: 0,
+            is_cache: stripes > 0,
         }
     }
 
@@ -115,7 +121,7 @@ impl Barrier {
         range: (u64, u64),
     ) -> bool {
         let passes = is_read && self.scope == Scope::Units;
-        self.exhausted || !passes && self.waits_for(request, range)
+        self.exhausted && self.is_cache || !passes && self.waits_for(request, range)
     }
 
     /// Whether work at `range` must let a request end first.
@@ -134,7 +140,7 @@ impl Barrier {
     /// Work begins anew: superblocks are written first, so requests that come now are before it.
     pub(in crate::array) fn begin(&mut self, now: Time) {
         (self.raising, self.has_slept, self.exhausted) = (false, false, false);
-        (self.sleeps_until, self.starts) = (Time::ZERO, true);
+        (self.sleeps_until, self.starts, self.moved) = (Time::ZERO, true, 0);
         if self.is_of_md() {
             self.sleeps_until = now + START;
         }
@@ -179,19 +185,19 @@ impl Barrier {
         rows.next_multiple_of(STRIPE).min(self.stripes)
     }
 
-    /// Whether stripes are counted.
+    /// Whether requests have stripes, too.
     pub(in crate::array) fn has_cache(&self) -> bool {
-        self.scope == Scope::Stripes
+        self.scope == Scope::Stripes && self.is_cache
     }
 
-    /// Whether there are stripes for `rows` more sectors beside `in_flight` of work and those `taken` by requests; if not,
-    /// the cache grows by one. A first range always has some.
+    /// Whether there are stripes for `rows` more sectors beside `in_flight` of work and those `taken` by requests; if
+    /// not, the cache grows by one. A first range always has some.
     pub(in crate::array) fn has_stripes(&mut self, in_flight: u64, taken: u64, rows: u64) -> bool {
         if self.scope != Scope::Stripes || self.exhausted {
             return !self.exhausted;
         }
         self.exhausted = in_flight > 0 && in_flight + taken + rows > self.stripes;
-        self.stripes += if self.exhausted { STRIPE } else { 0 };
+        self.stripes += if self.exhausted && self.is_cache { STRIPE } else { 0 };
         !self.exhausted
     }
 
@@ -206,13 +212,17 @@ impl Barrier {
         !self.waiting.is_empty() && !self.raising && !self.starts && self.scope != Scope::Stripes
     }
 
-    /// A range has ended; `in_flight` sectors are left, and those `taken` by requests.
-    pub(in crate::array) fn ended(&mut self, now: Time, in_flight: u64, taken: u64) {
+    /// A range has ended; `in_flight` sectors are left, and those `taken` by requests; so many were `moved` for others
+    /// up to now. Without a cache that grows work sleeps only where somebody else used the array since.
+    pub(in crate::array) fn ended(&mut self, now: Time, in_flight: u64, taken: u64, moved: u64) {
         self.starts = false;
         let is_free = in_flight == 0 || in_flight + taken < self.stripes * 3 / 4;
         if self.exhausted && is_free {
             self.exhausted = false;
-            self.sleep(now);
+            if self.is_cache || moved != self.moved {
+                self.sleep(now);
+            }
+            self.moved = moved;
         }
     }
 }
@@ -225,14 +235,14 @@ mod tests {
 
     #[test]
     fn raid1_has_a_barrier_for_each_64_mib_and_raid10_one() {
-        let one = Barrier::new(TICK, 2, CopyKind::Raid1, 0, 8);
+        let one = Barrier::new(TICK, (2, 0), CopyKind::Raid1, 0, 8);
         let work = (UNIT, UNIT + 256);
         assert!(one.holds_back(false, (2 * UNIT - 8, 2 * UNIT), work));
         assert!(!one.holds_back(true, (2 * UNIT - 8, 2 * UNIT), work), "reads pass");
         assert!(one.waits_for((2 * UNIT - 8, 2 * UNIT), work), "and keep work out");
         assert!(!one.holds_back(false, (2 * UNIT, 2 * UNIT + 8), work));
         assert!(!one.waits_for((UNIT - 8, UNIT), work));
-        let none = Barrier::new(None, 2, CopyKind::Raid1, 0, 8);
+        let none = Barrier::new(None, (2, 0), CopyKind::Raid1, 0, 8);
         assert!(!none.is_used() && !none.waits_for((UNIT, UNIT + 8), work));
     }
 
@@ -242,42 +252,51 @@ mod tests {
 
     #[test]
     fn nobody_has_a_stripe_before_a_quarter_is_free_and_there_is_one_more_each_time() {
-        let mut parity = Barrier::new(TICK, 1, CopyKind::Raid1, 1024, 8);
+        let mut parity = Barrier::new(TICK, (1, 1), CopyKind::Raid1, 1024, 8);
         let request = (0, 8);
         assert!(parity.has_stripes(768, 0, 256) && !parity.holds_back(true, request, (0, 8)));
         assert!(!parity.has_stripes(1024, 0, 256));
         assert!(parity.holds_back(true, request, (0, 8)), "though it is anywhere else");
         parity.waiting.push_back(0);
-        parity.ended(NOW, 774, 0);
+        parity.ended(NOW, 774, 0, 0);
         assert!(!parity.has_stripes(774, 0, 128), "three quarters of 1,032 are in use");
         assert!(!parity.is_lowered(true) && parity.sleeps(NOW).is_none());
-        parity.ended(NOW, 773, 0);
+        parity.ended(NOW, 773, 0, 0);
         assert!(parity.is_lowered(true) && parity.sleeps(NOW) == THEN);
         assert!(!parity.gives_way(), "they have what they need");
         assert!(parity.has_stripes(776, 0, 256) && !parity.has_stripes(777, 0, 256));
         assert!(parity.is_lowered(false), "work is over");
         // Requests have stripes, too; but where work has none it begins one range.
-        let mut beside = Barrier::new(TICK, 1, CopyKind::Raid1, 1024, 8);
+        let mut beside = Barrier::new(TICK, (1, 1), CopyKind::Raid1, 1024, 8);
         assert_eq!([1, 8, 9, 4096].map(|rows| beside.stripes_of(rows)), [8, 8, 16, 1024]);
         assert!(beside.has_stripes(256, 512, 256) && beside.has_stripes(0, 1024, 256));
         assert!(!beside.has_stripes(256, 513, 256));
-        beside.ended(NOW, 128, 646);
+        beside.ended(NOW, 128, 646, 0);
         assert!(beside.holds_back(true, request, (0, 8)));
-        beside.ended(NOW, 128, 645);
+        beside.ended(NOW, 128, 645, 0);
         assert!(!beside.holds_back(true, request, (0, 8)));
         assert!(!beside.has_stripes(256, 1024, 256));
-        beside.ended(NOW, 0, 1024);
+        beside.ended(NOW, 0, 1024, 0);
         assert!(!beside.holds_back(true, request, (0, 8)), "none of them is left to wait for");
-        let mut alone = Barrier::new(TICK, 1, CopyKind::Raid1, 1024, 8);
+        let mut alone = Barrier::new(TICK, (1, 1), CopyKind::Raid1, 1024, 8);
         assert!(alone.has_stripes(0, 0, 4096), "one range always has room");
-        let mut own = Barrier::new(None, 1, CopyKind::Raid1, 1024, 8);
+        let mut other = Barrier::new(TICK, (1, 1), CopyKind::Raid1, 0, 8);
+        for (moved, sleeps) in [(0, None), (8, THEN)] {
+            assert!(
+                !other.has_stripes(STRIPES, 0, 256) && !other.holds_back(true, request, (0, 8))
+            );
+            other.ended(NOW, 256, 0, moved);
+            assert_eq!(other.sleeps(NOW), sleeps, "where others moved {moved}");
+        }
+        assert_eq!(other.stripes, STRIPES, "a share that stays");
+        let mut own = Barrier::new(None, (1, 1), CopyKind::Raid1, 1024, 8);
         assert!(own.has_stripes(4096, 0, 256));
     }
 
     #[test]
     fn work_sleeps_once_for_those_that_wait_and_not_when_it_starts() {
         let kind = CopyKind::Raid10 { near: true, far: false };
-        let mut barrier = Barrier::new(TICK, 2, kind, 0, 8);
+        let mut barrier = Barrier::new(TICK, (2, 0), kind, 0, 8);
         barrier.begin(NOW);
         assert_eq!(barrier.sleeps(NOW), Some(NOW + START), "superblocks are written");
         barrier.waiting.push_back(3);
@@ -285,7 +304,7 @@ mod tests {
         barrier.raising = true;
         barrier.begun(NOW + START);
         assert_eq!(barrier.sleeps(NOW + START), None, "it begins all it may");
-        barrier.ended(NOW, 0, 0);
+        barrier.ended(NOW, 0, 0, 0);
         assert!(barrier.gives_way());
         assert_eq!(barrier.gives_turn(NOW), THEN);
         assert_eq!(barrier.gives_turn(Time(12_000_000)), None, "it waits for them now");
@@ -296,7 +315,7 @@ mod tests {
         barrier.waiting.push_back(3);
         assert_eq!(barrier.gives_turn(NOW), THEN, "it has begun a range since");
         assert_eq!(barrier.yields(NOW), None);
-        let mut one = Barrier::new(TICK, 2, CopyKind::Raid1, 0, 8);
+        let mut one = Barrier::new(TICK, (2, 0), CopyKind::Raid1, 0, 8);
         assert_eq!(one.yields(NOW), Some(NOW + TURN), "who reads one by one is awake before");
     }
 }

@@ -35,7 +35,7 @@ use crate::contract::Work;
 use crate::geometry::Geometry;
 use crate::layout::{Layout, Level};
 use crate::units::{MemberIndex, Time};
-pub(super) use barrier::{Barrier, STRIPES};
+pub(super) use barrier::Barrier;
 pub(super) use pace::MayBegin;
 use pace::{Activity, Pace};
 use sources::Trust;

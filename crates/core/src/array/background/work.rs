@@ -380,7 +380,7 @@ impl Background {
         running.lost += u64::from(window.lost);
         let (left, sectors) = (running.windows, running.sectors);
         self.pace.ended(now, left);
-        self.barrier.ended(now, sectors, taken);
+        self.barrier.ended(now, sectors, taken, self.activity.total());
         true
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Array;
-use crate::array::background::{Background, Barrier, STRIPES, window_rows};
+use crate::array::background::{Background, Barrier, window_rows};
 use crate::array::config::{Config, check_policy, copy_kind, logical_block, traits};
 use crate::array::ios::Ios;
 use crate::array::jobs::Jobs;
@@ -222,12 +222,9 @@ fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyS
     let sizes = Sizes::new(config, shape, &geometry);
     let gate = write_intent_gate(config, covered(&geometry, shape), sizes.owners);
     let (tick, copies) = (settings.resync_tick, geometry.copies());
-    let stripes = match (shape.parities, sizes.cached) {
-        (0, _) => 0,
-        (_, 0) => STRIPES,
-        (_, cached) => u64::from(cached) * shape.plan_rows,
-    };
-    let barrier = Barrier::new(tick, copies, copy_kind(layout), stripes, limits.requests);
+    let stripes = u64::from(sizes.cached) * shape.plan_rows;
+    let barrier =
+        Barrier::new(tick, (copies, shape.parities), copy_kind(layout), stripes, limits.requests);
     Array {
         setup: setup(config, geometry, shape, &sizes, policy.watches()),
         policy,

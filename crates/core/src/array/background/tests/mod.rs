@@ -38,7 +38,7 @@ fn bench(level: Level, members: u16, consistency: Consistency) -> Bench {
 }
 
 fn no_barrier() -> Barrier {
-    Barrier::new(None, 0, crate::policy::CopyKind::Raid1, 0, 4)
+    Barrier::new(None, (0, 0), crate::policy::CopyKind::Raid1, 0, 4)
 }
 
 fn bench_of(layout: &Layout, consistency: Consistency) -> Bench {

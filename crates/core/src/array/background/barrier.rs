@@ -216,7 +216,7 @@ impl Barrier {
     /// up to now. Without a cache that grows work sleeps only where somebody else used the array since.
     pub(in crate::array) fn ended(&mut self, now: Time, in_flight: u64, taken: u64, moved: u64) {
         self.starts = false;
-        let is_free = in_flight == 0 || in_flight + taken < self.stripes * 3 / 4;
+        let is_free = !self.is_cache || in_flight == 0 || in_flight + taken < self.stripes * 3 / 4;
         if self.exhausted && is_free {
             self.exhausted = false;
             if self.is_cache || moved != self.moved {
@@ -285,7 +285,7 @@ mod tests {
             assert!(
                 !other.has_stripes(STRIPES, 0, 256) && !other.holds_back(true, request, (0, 8))
             );
-            other.ended(NOW, 256, 0, moved);
+            other.ended(NOW, STRIPES - 256, 0, moved);
             assert_eq!(other.sleeps(NOW), sleeps, "where others moved {moved}");
         }
         assert_eq!(other.stripes, STRIPES, "a share that stays");

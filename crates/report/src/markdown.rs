@@ -78,7 +78,7 @@ fn figures(view: &View<'_>, row: &Row<'_>, layout: usize) -> String {
         Mark::MayBe => text.push('?'),
         Mark::None => {}
     }
-    if let Some(percent) = cell.percent_vs_baseline.filter(|_| !alone && !shown::is_unknown(cell)) {
+    if let Some(percent) = cell.percent_vs_baseline.filter(|_| !alone && !cell.tells_too_little()) {
         text.push_str(&format!(" ({}{})", number::percent(percent), sign(row, cell)));
     }
     if let Some(one) = &cell.published {

@@ -45,15 +45,10 @@ pub(crate) fn is_rebuild(metric: &str) -> bool {
     metric == REBUILD || metric == REBUILD_ESTIMATE
 }
 
-/// Whether a cell says nothing of how long its rebuild takes: too little of it was done beside load.
-pub(crate) fn is_unknown(cell: &Cell) -> bool {
-    cell.tells_too_little()
-}
-
 /// The median: of rebuilds as hours and days.
 pub(crate) fn value(cell: &Cell) -> String {
     match cell {
-        cell if is_unknown(cell) => "unknown".to_owned(),
+        cell if cell.tells_too_little() => "unknown".to_owned(),
         cell => amount(cell, cell.median),
     }
 }
@@ -93,7 +88,7 @@ pub(crate) fn range(cell: &Cell, (low, high): (f64, f64)) -> String {
 /// Where the median of as many rounds as anybody likes would lie, and how surely: `between 755 and 770 with 97 %
 /// confidence`; `None` where rounds are too few.
 pub(crate) fn confidence(cell: &Cell) -> Option<String> {
-    let [low, high] = cell.ci95.filter(|_| !is_unknown(cell))?;
+    let [low, high] = cell.ci95.filter(|_| !cell.tells_too_little())?;
     let share = number::share(cell.coverage.unwrap_or(0.95));
     let (low, high) = (amount(cell, low), amount(cell, high));
     if low == high {
@@ -134,7 +129,7 @@ pub(crate) struct Percent {
 /// What a cell's percentage is: against the same layout healthy where its state is another one, else against
 /// the baseline, which for a baseline of one layout would always be nought.
 pub(crate) fn percent(view: &View<'_>, layout: usize, cell: &Cell) -> Option<Percent> {
-    if is_unknown(cell) {
+    if cell.tells_too_little() {
         return None;
     }
     if let Some(healthy) = healthy(view, cell) {

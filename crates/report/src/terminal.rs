@@ -194,7 +194,7 @@ impl Page {
                 format!("against {}: centre of the ratios of each round{healthy}", view.baseline());
             entries.push(("+x %", meaning));
         }
-        if view.cells().any(shown::is_unknown) {
+        if view.cells().any(|cell| cell.tells_too_little()) {
             entries.push(("unknown", shown::too_little() + ": too little to tell its time"));
         }
         let verdicts = |verdict: Verdict| {
@@ -261,7 +261,7 @@ impl Page {
 
     /// The rounds of the cells that vary most, in which two groups of rounds are seen.
     fn rounds(&mut self, view: &View<'_>) {
-        let wide = view.cells().filter(|cell| !shown::is_unknown(cell));
+        let wide = view.cells().filter(|cell| !cell.tells_too_little());
         let mut wide: Vec<(f64, String, &Cell)> =
             wide.filter_map(|cell| Some((half_range(cell)?, spark::rounds(cell)?, cell))).collect();
         if wide.is_empty() || !self.terminal.unicode {

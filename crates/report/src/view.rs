@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use raidlab_results::comparison::fewest_rounds;
 use raidlab_results::document::{Better, Cell, Results, SCHEMA_VERSION, WorkloadRow};
 
-use crate::{ReportError, ReportErrorKind, number, shown};
+use crate::{ReportError, ReportErrorKind, number};
 
 /// Rounds below which no distribution-free interval of the median with 95 % coverage exists.
 pub(crate) const ROUNDS_FOR_INTERVAL: usize = 6;
@@ -191,7 +191,7 @@ impl Row<'_> {
 
     /// Of a cell it is not known how long its rebuild takes.
     pub(crate) fn has_unknown(&self) -> bool {
-        self.cells.iter().flatten().any(|cell| shown::is_unknown(cell))
+        self.cells.iter().flatten().any(|cell| cell.tells_too_little())
     }
 
     /// How many layouts were measured.

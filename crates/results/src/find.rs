@@ -10,6 +10,11 @@ pub const LEAST_REBUILT_PERCENT: f64 = 1.0;
 /// In less than this a rebuild of less than [`LEAST_REBUILT_PERCENT`] is not extrapolated.
 pub const LEAST_REBUILT_SECONDS: f64 = 10.0;
 
+/// Whether so many percent of a rebuild, seen in so many seconds, say nothing of how long it takes beside load.
+pub fn is_too_little(percent: f64, seconds: f64) -> bool {
+    percent < LEAST_REBUILT_PERCENT && seconds < LEAST_REBUILT_SECONDS
+}
+
 impl Cell {
     /// Whether it says nothing of how long its rebuild takes: too little of it was done beside load.
     pub fn tells_too_little(&self) -> bool {
@@ -19,8 +24,7 @@ impl Cell {
         };
         self.metric == REBUILD_ESTIMATE
             && self.processes > 0
-            && self.last_done_s < LEAST_REBUILT_SECONDS
-            && percent().is_some_and(|percent| percent < LEAST_REBUILT_PERCENT)
+            && percent().is_some_and(|percent| is_too_little(percent, self.last_done_s))
     }
 
     /// Its axes as people say them: `raid5(4), dd-write 6MiB, 2 processes`, and the state unless

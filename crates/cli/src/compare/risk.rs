@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use raidlab_advise::{Candidate, Mode, class};
 use raidlab_core::{Layout, Level};
 use raidlab_models::DriveSpec;
-use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
+use raidlab_results::find::is_too_little;
 use raidlab_results::risk::{Assumed, DrivesRisk, LayoutRisk, LeftOut, Risks};
 use raidlab_risk::{Chances, NoAnswer, Precision, Question, REPLACED, Span, YEAR, words};
 use raidlab_study::{DriveSource, Drives, Samples, State, Study};
@@ -288,8 +288,7 @@ fn rebuilt(
     for (key, sample) in of_layout.flat_map(|(key, own)| own.iter().map(move |one| (key, one))) {
         let Some(rebuild) = sample.rebuild else { continue };
         // Reports do not show it either.
-        let too_little = rebuild.done * 100.0 < LEAST_REBUILT_PERCENT
-            && sample.last_done.as_secs() < LEAST_REBUILT_SECONDS;
+        let too_little = is_too_little(rebuild.done * 100.0, sample.last_done.as_secs());
         let Some((seconds, is_estimate)) = rebuild.seconds() else { continue };
         if key.processes > 0 && too_little {
             continue;

@@ -155,13 +155,13 @@ fn doubt(view: &View<'_>, section: &Section<'_>, row: &Row<'_>) -> String {
 
 /// The layouts of a row whose rebuilds take nobody knows how long.
 fn unknown(row: &Row<'_>) -> Vec<usize> {
-    (0..row.cells.len()).filter(|&at| row.cells[at].is_some_and(shown::is_unknown)).collect()
+    (0..row.cells.len()).filter(|&at| row.cells[at].is_some_and(Cell::tells_too_little)).collect()
 }
 
 /// How long rebuilds take is not known of all layouts, so that there is no best.
 fn not_known(section: &Section<'_>, rows: &[&Row<'_>]) -> String {
     let last = rows[rows.len() - 1];
-    let known = last.cells.iter().flatten().filter(|cell| !shown::is_unknown(cell));
+    let known = last.cells.iter().flatten().filter(|cell| !cell.tells_too_little());
     let known: Vec<String> = known
         .map(|cell| format!("{} takes {}", cell.layout, shown::value_with_unit(cell, section.unit)))
         .collect();

@@ -10,7 +10,7 @@ use crate::{number, shown, trusted};
 /// A value and an axis that shows it with all samples; of rebuilds in a unit that suits them.
 fn axis_of(section: &Section<'_>, cells: &[&Cell]) -> Axis {
     let samples =
-        cells.iter().filter(|cell| !shown::is_unknown(cell)).flat_map(|cell| &cell.samples);
+        cells.iter().filter(|cell| !cell.tells_too_little()).flat_map(|cell| &cell.samples);
     let largest = samples.fold(0.0, |most: f64, one| most.max(*one));
     let metric = cells.first().map_or("", |cell| cell.metric.as_str());
     let unit = shown::axis_unit(metric, largest);
@@ -73,7 +73,7 @@ pub(crate) fn bars_of(view: &View<'_>, section: &Section<'_>, row: &Row<'_>) -> 
     let alike = section.rows.iter().filter(|other| other.settings == row.settings);
     let cells: Vec<&Cell> = alike.flat_map(|row| row.cells.iter().copied().flatten()).collect();
     let bar = |(at, cell): (usize, &&Cell)| {
-        let known = !shown::is_unknown(cell);
+        let known = !cell.tells_too_little();
         let percent = shown::percent(view, at, cell);
         let behind =
             percent.map_or_else(String::new, |one| format!(" ({})", number::percent(one.value)));
@@ -204,7 +204,7 @@ fn lines(
 ) -> Option<Panel> {
     let series = |(style, layout): (usize, &raidlab_results::LayoutRow)| {
         let point = |row: &&Row<'_>| {
-            let cell = row.cells[style].filter(|cell| !shown::is_unknown(cell))?;
+            let cell = row.cells[style].filter(|cell| !cell.tells_too_little())?;
             let words = format!("{}; {}", row.label(), words(cell, section.unit));
             let (y, interval) = (cell.median, cell.ci95);
             Some(Point { x: x(row)?, y, interval, label: String::new(), words })

@@ -164,7 +164,7 @@ fn table_row(view: &View<'_>, section: &Section<'_>, row: &Row<'_>) -> Markup {
 
 /// The half range of what is known, if it is worth a reader's time.
 fn shown_range(cell: &Cell) -> Option<f64> {
-    half_range(cell).filter(|half| *half >= RANGE_SHOWN_PERCENT && !shown::is_unknown(cell))
+    half_range(cell).filter(|half| *half >= RANGE_SHOWN_PERCENT && !cell.tells_too_little())
 }
 
 fn table_cell(

@@ -222,7 +222,7 @@ fn mean_of(
         std::ptr::eq(line.results, view.results) && line.section == at && line.cell.layout == layout
     });
     let known =
-        own.filter(|line| percent(line, lines) != Cell::Empty && !shown::is_unknown(line.cell));
+        own.filter(|line| percent(line, lines) != Cell::Empty && !line.cell.tells_too_little());
     let percents: Vec<String> =
         known.map(|line| format!("[$Results.{}{}]", column(PERCENT), line.number)).collect();
     (!percents.is_empty()).then(|| {

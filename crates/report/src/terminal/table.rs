@@ -78,7 +78,7 @@ impl Parts {
             };
             Span::new(number::percent(percent.value) + mark, style)
         });
-        let half = half_range(cell).filter(|_| !shown::is_unknown(cell));
+        let half = half_range(cell).filter(|_| !cell.tells_too_little());
         let range =
             shown_range(half).map(|half| terminal.span(&(number::spread(half) + " "), Style::Dim));
         let style = if best { Style::Bold } else { Style::Plain };

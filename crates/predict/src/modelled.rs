@@ -77,6 +77,8 @@ pub struct Modelled<'a> {
     costs: HostCosts,
     /// What the CPU of each layout's host costs.
     of_layouts: Vec<HostCosts>,
+    /// Of each layout, once it was checked.
+    capacities: Option<Vec<Sectors>>,
     /// Cells end as soon as this is set.
     stop: Option<&'static AtomicBool>,
     /// Requests to drives are written there.
@@ -103,8 +105,8 @@ impl<'a> Modelled<'a> {
     /// # Errors
     /// As of [`new`](Self::new), but for filesystems and threads.
     pub fn of_drives(study: &'a Study, costs: HostCosts) -> Result<Self, StudyError> {
-        let modelled = Self::unchecked(study, costs)?;
-        modelled.check()?;
+        let mut modelled = Self::unchecked(study, costs)?;
+        modelled.capacities = Some(modelled.check()?);
         Ok(modelled)
     }
 
@@ -133,11 +135,12 @@ impl<'a> Modelled<'a> {
         let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
         let of_layout = |layout: &NamedLayout| host_costs(layout.host.as_ref()).unwrap_or(costs);
         let of_layouts = study.layouts.iter().map(of_layout).collect();
-        Ok(Self { study, drives, costs, of_layouts, stop: None, trace: None, starts: None })
+        let (capacities, stop, trace, starts) = (None, None, None, None);
+        Ok(Self { study, drives, costs, of_layouts, capacities, stop, trace, starts })
     }
 
-    /// Every layout is possible and every workload fits.
-    fn check(&self) -> Result<(), StudyError> {
+    /// Every layout is possible and every workload fits; gives the capacity of each layout.
+    fn check(&self) -> Result<Vec<Sectors>, StudyError> {
         let study = self.study;
         let (mut capacities, mut blocks) = (Vec::new(), Vec::new());
         for index in 0..study.layouts.len() {
@@ -158,7 +161,7 @@ impl<'a> Modelled<'a> {
             let reason = "without a filesystem nothing reads ahead; add filesystem = \"native\"";
             return Err(study.origin.error(StudyErrorKind::WrongValue, place, reason));
         }
-        Ok(())
+        Ok(capacities)
     }
 
     /// A hot spare can take the place of each member, also of one from a group of larger drives.
@@ -210,6 +213,7 @@ impl<'a> Modelled<'a> {
         costs: impl Fn(HostCosts) -> HostCosts,
     ) -> Self {
         self.drives = self.drives.into_iter().map(drive).collect();
+        self.capacities = None;
         self.costs = costs(self.costs);
         self.of_layouts.iter_mut().for_each(|of_layout| *of_layout = costs(*of_layout));
         self
@@ -251,6 +255,9 @@ impl<'a> Modelled<'a> {
 
     /// The capacity of each layout.
     pub fn capacities(&self) -> Vec<Sectors> {
+        if let Some(capacities) = &self.capacities {
+            return capacities.clone();
+        }
         let capacity = |index| Some(Volume::new(&self.config(index).ok()?).ok()?.capacity());
         (0..self.study.layouts.len()).filter_map(capacity).collect()
     }

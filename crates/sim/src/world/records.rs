@@ -19,8 +19,12 @@ impl World {
     /// Sectors that log and metadata take after the data of each member.
     ///
     /// # Errors
-    /// When the configuration cannot be.
+    /// When the configuration cannot be and has superblocks: without, nothing depends on the rest of it.
     pub fn metadata_sectors(config: &Config) -> Result<Sectors, SimError> {
+        if !config.settings.consistency.has_superblocks() {
+            // An array with all its memory takes longer than a hundred requests to it.
+            return Ok(Sectors::ZERO);
+        }
         Ok(MetaArea::of_volume(&Volume::new(config)?, config).sectors())
     }
 

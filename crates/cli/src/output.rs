@@ -108,7 +108,7 @@ pub(crate) fn write(path: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Resu
 
 /// A file that is written piece by piece and is whole or not there; `-` prints.
 pub(crate) struct WholeFile {
-    to: BufWriter<Box<dyn Write>>,
+    to: BufWriter<Box<dyn Write + Send>>,
     /// What it is called, and until then; none when it is printed or cannot be replaced.
     names: Option<(PathBuf, PathBuf)>,
     is_finished: bool,
@@ -116,8 +116,11 @@ pub(crate) struct WholeFile {
 
 impl WholeFile {
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        let of =
-            |to: Box<dyn Write>, names| Self { to: BufWriter::new(to), names, is_finished: false };
+        let of = |to: Box<dyn Write + Send>, names| Self {
+            to: BufWriter::new(to),
+            names,
+            is_finished: false,
+        };
         if path == Path::new(STDOUT) {
             return Ok(of(Box::new(std::io::stdout()), None));
         }
@@ -133,7 +136,7 @@ impl WholeFile {
     }
 
     /// What is written goes there.
-    pub(crate) fn writer(&mut self) -> &mut impl Write {
+    pub(crate) fn writer(&mut self) -> &mut (impl Write + Send + use<>) {
         &mut self.to
     }
 

@@ -5,7 +5,8 @@
 //! * [`run_shard`] runs what is missing of a [shard](raidlab_store::shards), on one thread; who wants more threads or
 //!   machines runs more shards. A cell that panics, or during which two processes ended, gives a row that says so.
 //! * [`estimate`] counts cells and says how long they will take.
-//! * [`script`] hands shards to Slurm or GNU parallel; [`csv`] and [`Report`] show rows.
+//! * [`script`] hands shards to Slurm or GNU parallel; [`csv`], [`ParquetFile`] and [`Report`] show
+//!   rows.
 //!
 //! It knows no terminals and starts no processes. Times are in seconds, capacities in bytes.
 //!
@@ -52,6 +53,7 @@
 mod error;
 mod estimate;
 mod job;
+mod parquet;
 mod report;
 mod row;
 mod run;
@@ -61,6 +63,7 @@ mod table;
 pub use error::SweepError;
 pub use estimate::{Estimate, SHARD_SECONDS, count, estimate};
 pub use job::{Job, Version};
+pub use parquet::{ParquetColumns, ParquetFile};
 pub use report::Report;
 pub use row::Row;
 pub use run::{Ended, Ran, process_cpu, run_shard};

@@ -246,3 +246,93 @@ fn cells_are_counted_and_timed() {
     );
     assert!(error.expect_err("impossible").to_string().contains("no point of the sweep can be"));
 }
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn parquet_that_was_not_built_in_is_said() {
+    let told = raidlab_sweep::ParquetColumns::new().expect_err("not built in").to_string();
+    assert!(told.contains("--features parquet"), "{told}");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn rows_become_parquet() {
+    use parquet::file::reader::SerializedFileReader;
+    use parquet::record::Field;
+    use raidlab_sweep::{ParquetColumns, ParquetFile};
+
+    // A key with text and one with whole numbers; the last point cannot be.
+    let text = STUDY.replace("\"64KiB\", \"512KiB\"", "\"64KiB\", \"1000KiB\"").replace(
+        "key = \"processes\"\nvalues = [[1], [1, 4]]",
+        "key = \"rounds\"\nvalues = [1, 2]",
+    );
+    let scratch = Scratch::new("parquet");
+    let job = job(&text);
+    let shards = Shards::create(&scratch.0, &job.head(1)).expect("made");
+    run_shard(&job, &shards, 1, &NEVER, false, &mut |_| {}).expect("run");
+    let rows = read(&scratch.0);
+    let merge = Merge::of(std::slice::from_ref(&scratch.0)).expect("readable");
+    let mut columns = ParquetColumns::new().expect("built in");
+    merge.rows(|line| columns.look(line)).expect("rows");
+    let mut bytes = Vec::new();
+    let mut file = ParquetFile::new(&mut bytes, &columns).expect("begun");
+    merge.rows(|line| file.add(line)).expect("rows");
+    file.finish().expect("written");
+
+    let path = scratch.0.join("rows.parquet");
+    fs::write(&path, bytes).expect("written");
+    let reader = SerializedFileReader::try_from(path.as_path()).expect("Parquet");
+    let table: Vec<_> = reader.into_iter().map(|row| row.expect("a row")).collect();
+    assert_eq!(table.len(), rows.len());
+    let field = |at: usize, name: &str| -> Field {
+        let mut fields = table[at].get_column_iter();
+        fields.find(|(column, _)| *column == name).expect("such a column").1.clone()
+    };
+    let mut with_error = 0;
+    for (at, row) in rows.iter().enumerate() {
+        assert_eq!(field(at, "cell"), Field::Str(row["cell"].as_str().expect("text").to_owned()));
+        let chunk = row["keys"]["layouts.chunk"].as_str().expect("text");
+        assert_eq!(field(at, "key layouts.chunk"), Field::Str(chunk.to_owned()));
+        let rounds = row["keys"]["rounds"].as_u64().expect("a number");
+        assert_eq!(field(at, "key rounds"), Field::ULong(rounds));
+        match row["error"].as_str() {
+            Some(error) => {
+                with_error += 1;
+                assert_eq!(field(at, "error"), Field::Str(error.to_owned()));
+                assert_eq!(field(at, "median"), Field::Null);
+            }
+            None => {
+                let seed = row["seed"].as_u64().expect("a number");
+                assert_eq!(field(at, "seed"), Field::ULong(seed));
+                let median = row["metrics"][0]["median"].as_f64().expect("a number");
+                assert_eq!(field(at, "median"), Field::Double(median));
+                assert_eq!(field(at, "error"), Field::Null);
+            }
+        }
+    }
+    assert!(with_error > 0 && with_error < rows.len(), "{with_error} of {}", rows.len());
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_parquet_column_of_numbers_has_only_numbers() {
+    use raidlab_sweep::ParquetColumns;
+
+    let row = &rows("kinds", STUDY, 1)[0];
+    let kind = |values: &[Value]| {
+        let mut columns = ParquetColumns::new().expect("built in");
+        for value in values {
+            let mut row = row.clone();
+            row["keys"] = serde_json::json!({ "a": value });
+            columns.look(row.to_string().as_bytes()).expect("a row");
+        }
+        format!("{columns:?}")
+    };
+    let (one, half, less) = (Value::from(1), Value::from(0.5), Value::from(-1));
+    let text = Value::from("64KiB");
+    assert!(kind(&[one.clone(), one.clone()]).contains("(\"key a\", Whole)"));
+    assert!(kind(&[one.clone(), half]).contains("(\"key a\", Real)"));
+    assert!(kind(&[less, one.clone()]).contains("(\"key a\", Real)"));
+    assert!(kind(&[one.clone(), text.clone(), one]).contains("(\"key a\", Text)"));
+    assert!(kind(&[text]).contains("(\"key a\", Text)"));
+}

@@ -80,7 +80,7 @@ fn parse_shard(text: &str) -> Result<(u64, u64), String> {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab merge rows                              a report, in Markdown\n  \
-    raidlab merge rows --rows all.jsonl --csv all.csv\n  \
+    raidlab merge rows --rows all.jsonl --csv all.csv --parquet all.parquet\n  \
     raidlab merge node1 node2 --partial             of what is there so far\n  \
     raidlab merge rows --json                       how many rows, errors and missing parts\n\n\
     Exit status: 0 done, 1 failed, or parts are missing, 2 bad input.")]
@@ -94,6 +94,9 @@ pub(crate) struct MergeOptions {
     /// Write a line for each figure of each cell to this file, as CSV; `-` prints them
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Write the same to this file, as Apache Parquet with typed columns (in builds with the feature parquet)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parquet: Option<PathBuf>,
     /// Join what is there although parts are missing
     #[arg(long)]
     pub(crate) partial: bool,

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use raidlab_store::shards::{Merge, ranges};
-use raidlab_sweep::{Report, SweepError, csv};
+use raidlab_sweep::{ParquetColumns, ParquetFile, Report, SweepError, csv};
 use serde_json::json;
 
 use super::args::MergeOptions;
@@ -16,7 +16,11 @@ use crate::output::{self, STDOUT, WholeFile, note, print};
 const MOST_TOLD: usize = 200;
 
 pub(crate) fn run(options: &MergeOptions) -> Result<(), Failure> {
-    let paths = [("--rows", options.rows.as_deref()), ("--csv", options.csv.as_deref())];
+    let paths = [
+        ("--rows", options.rows.as_deref()),
+        ("--csv", options.csv.as_deref()),
+        ("--parquet", options.parquet.as_deref()),
+    ];
     output::check(&paths)?;
     let merge = Merge::of(&options.directories)?;
     let missing = merge.missing();
@@ -40,6 +44,9 @@ pub(crate) fn run(options: &MergeOptions) -> Result<(), Failure> {
     let open =
         |path: &Option<std::path::PathBuf>| path.as_deref().map(WholeFile::create).transpose();
     let (mut rows, mut table) = (open(&options.rows)?, open(&options.csv)?);
+    if let Some(path) = &options.parquet {
+        parquet(path, &merge)?;
+    }
     let mut report = Report::default();
     let mut csv_line = table.as_mut().map(|file| csv(file.writer()));
     merge
@@ -67,6 +74,17 @@ pub(crate) fn run(options: &MergeOptions) -> Result<(), Failure> {
     }
     let prints = paths.iter().any(|(_, path)| *path == Some(Path::new(STDOUT)));
     if prints { Ok(()) } else { print(&report.text(&head.title)) }
+}
+
+/// Writes all rows as Parquet; what kinds of values columns have is looked for first.
+fn parquet(path: &Path, merge: &Merge) -> Result<(), Failure> {
+    let mut columns = ParquetColumns::new().map_err(Failure::failed)?;
+    merge.rows(|line| columns.look(line)).map_err(Failure::failed)?;
+    let mut to = WholeFile::create(path)?;
+    let mut file = ParquetFile::new(to.writer(), &columns).map_err(Failure::failed)?;
+    merge.rows(|line| file.add(line)).map_err(Failure::failed)?;
+    file.finish().map_err(Failure::failed)?;
+    to.finish()
 }
 
 fn shortened(text: &str) -> String {

@@ -153,13 +153,31 @@ fn kernel_part(
     let (seed, first) = (options.seed.to_string(), options.cells.to_string());
     // A drawing begins as a larger one of its seed does: any number of cells goes on with the same file.
     let count = options.cells.max(600).to_string();
-    let mut command = Command::new(program);
-    command.current_dir(root).arg("run").arg(own).args(["--kernel", &options.kernel]);
-    command.args(["--seed", &seed, "--count", &count, "--first", &first]).args(&options.run);
-    if let Some(beside) = beside {
-        command.arg("--beside").arg(beside);
+    let shards = own.with_extension("shards");
+    // What a run that was killed had finished.
+    if !joined(root, program, own, &shards)? {
+        return Ok(false);
     }
-    succeeded(&mut command)
+    let mut command = Command::new(program);
+    command.current_dir(root).arg("run").arg(&shards).args(["--kernel", &options.kernel]);
+    command.args(["--seed", &seed, "--count", &count, "--first", &first]).args(&options.run);
+    for known in beside.into_iter().chain(own.exists().then_some(own)) {
+        command.arg("--beside").arg(known);
+    }
+    Ok(succeeded(&mut command)? && joined(root, program, own, &shards)?)
+}
+
+/// Adds what shards have to the file of cells, and removes them.
+fn joined(root: &Path, program: &Path, own: &Path, shards: &Path) -> io::Result<bool> {
+    if !shards.exists() {
+        return Ok(true);
+    }
+    let mut command = Command::new(program);
+    let joined = succeeded(command.current_dir(root).arg("join").arg(own).arg(shards))?;
+    if joined {
+        fs::remove_dir_all(shards)?;
+    }
+    Ok(joined)
 }
 
 /// Whether the first line of a file names the seed.

@@ -79,6 +79,7 @@ const KERNEL_STUDY: &[&str] = &[
     "workload",
     "results",
     "study",
+    "store",
     "predict",
 ];
 

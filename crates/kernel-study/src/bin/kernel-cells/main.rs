@@ -1,15 +1,15 @@
 //! Draws cells, runs them on a kernel and compares what kernels did: `docs/kernel-lab.md`.
 #![forbid(unsafe_code)]
 
+mod shards;
+
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw, drives_hash};
 use raidlab_kernel_study::fidelity::{self, Compared, predict_all, seed_of};
@@ -25,11 +25,13 @@ use raidlab_study::{Runner, Sample, cell_title, cells};
 const USAGE: &str = "\
 usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pairs cannot be
        kernel-cells show NUMBER [--seed 1] [--count 600]   a cell as a study file
-       kernel-cells run FILE --kernel 6.12 [--seed 1] [--count 600] [--cells 2,14,29] [--first 300] [--shard 1/2]
-                    [--minutes M] [--threads 2] [--beside FILE]
-                                                        runs what FILE does not have, and adds it;
+       kernel-cells run DIR --kernel 6.12 [--seed 1] [--count 600] [--cells 2,14,29] [--first 300] [--shard 1/2]
+                    [--minutes M] [--threads 2] [--beside FILE]...
+                                                        runs what DIR does not have, in shards of a cell each;
+                                                        --shard: this one of so many, here or on another machine;
                                                         --first: of the first so many cells;
-                                                        --beside: nor what this file has
+                                                        --beside: not what this file of cells has
+       kernel-cells join FILE DIR...                    adds the cells that directories have to a file
        kernel-cells report FILE [FILE]                  a kernel against itself; against the other
        kernel-cells model FILE... [--worst 20] [--first 300] [--threads 2] [--commit NAME]
                                                         the model against a kernel, on the same drives: errors,
@@ -75,7 +77,14 @@ fn carry_out(words: &[&str]) -> Result<bool, Error> {
     match *words {
         ["list", ref rest @ ..] => list(&Asked::parse(rest, &DRAWING)?.drawing())?,
         ["show", number, ref rest @ ..] => show(number, &Asked::parse(rest, &DRAWING)?)?,
-        ["run", path, ref rest @ ..] => run(file(path)?.as_ref(), &Asked::parse(rest, &RUN)?)?,
+        ["run", path, ref rest @ ..] => {
+            shards::run(file(path)?.as_ref(), &Asked::parse(rest, &RUN)?)?;
+        }
+        ["join", path, ref rest @ ..] if !rest.is_empty() => {
+            let directories: Result<Vec<PathBuf>, Error> =
+                rest.iter().map(|word| Ok(file(word)?.into())).collect();
+            shards::join(file(path)?.as_ref(), &directories?)?;
+        }
         [command @ ("model" | "trust"), path, ref rest @ ..] => {
             let options = rest.iter().position(|word| word.starts_with('-')).unwrap_or(rest.len());
             let (more, options) = rest.split_at(options);
@@ -137,16 +146,16 @@ struct Asked {
     cells: Option<Vec<usize>>,
     /// Of the first so many, where not all.
     first: usize,
-    /// Has cells that are not to be run again.
-    beside: Option<PathBuf>,
+    /// Files with cells that are not to be run again.
+    beside: Vec<PathBuf>,
     /// How many of the cells with the largest errors are listed.
     worst: usize,
     /// Where what reports tell is written.
     write: Option<PathBuf>,
     /// The model's commit, for a row of the record.
     commit: Option<String>,
-    /// Which part of how many.
-    shard: (usize, usize),
+    /// Which shard of how many, where not all.
+    shard: Option<(u64, u64)>,
     time: Option<Duration>,
     threads: usize,
     /// Seeds of each cell of a study.
@@ -158,19 +167,18 @@ impl Asked {
     /// Reads a command's options, which are the `known`.
     fn parse(words: &[&str], known: &[&str]) -> Result<Self, Error> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let (shard, time) = ((1, 1), None);
         let mut asked = Self {
             seed: 1,
             count: 600,
             kernel: "6.12".to_owned(),
             cells: None,
             first: usize::MAX,
-            beside: None,
+            beside: Vec::new(),
             worst: 20,
             write: None,
             commit: None,
-            shard,
-            time,
+            shard: None,
+            time: None,
             threads,
             rounds: 1,
             trace: None,
@@ -186,7 +194,7 @@ impl Asked {
                 "--seed" => asked.seed = value.parse()?,
                 "--count" => asked.count = value.parse()?,
                 "--first" => asked.first = value.parse()?,
-                "--beside" => asked.beside = Some(value.into()),
+                "--beside" => asked.beside.push(value.into()),
                 "--worst" => asked.worst = value.parse()?,
                 "--write" => asked.write = Some(value.into()),
                 "--commit" => asked.commit = Some((*value).to_owned()),
@@ -197,7 +205,7 @@ impl Asked {
                 }
                 "--shard" => {
                     let (part, of) = value.split_once('/').ok_or("--shard: PART/OF")?;
-                    asked.shard = (part.parse()?, of.parse()?);
+                    asked.shard = Some((part.parse()?, of.parse()?));
                 }
                 "--minutes" => asked.time = Some(Duration::from_secs(60 * value.parse::<u64>()?)),
                 "--threads" => asked.threads = value.parse::<usize>()?.max(1),
@@ -205,8 +213,7 @@ impl Asked {
                 _ => return Err(format!("{name}: is not read").into()),
             }
         }
-        let (part, of) = asked.shard;
-        if part == 0 || part > of {
+        if let Some((part, of)) = asked.shard.filter(|(part, of)| *part == 0 || part > of) {
             return Err(format!("--shard {part}/{of}: a part from 1 to {of}").into());
         }
         Ok(asked)
@@ -301,97 +308,9 @@ fn short(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
-/// Which cells a file has already; one that is not there is begun.
-fn begin(path: &Path, head: &Head) -> Result<Vec<usize>, Error> {
-    match fs::read_to_string(path) {
-        Ok(text) => {
-            let (of_file, there) =
-                read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-            if of_file != *head {
-                return Err(
-                    format!("{}: is of {of_file:?}, not of {head:?}", path.display()).into()
-                );
-            }
-            Ok(there.into_iter().map(|cell| cell.cell).collect())
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::write(path, format!("{}\n", serde_json::to_string(head)?))?;
-            Ok(Vec::new())
-        }
-        Err(error) => Err(format!("{}: {error}", path.display()).into()),
-    }
-}
-
-fn run(path: &Path, asked: &Asked) -> Result<(), Error> {
-    let began = Instant::now();
-    let drawing = asked.drawing();
-    if let Some(cell) = asked.cells.iter().flatten().find(|cell| **cell >= drawing.cells.len()) {
-        return Err(format!("--cells {cell}: there are {} cells", drawing.cells.len()).into());
-    }
-    let (stop, _kept) = io::pipe()?;
-    let bench = Bench { asked, binaries: Binaries::find(&asked.kernel)?, stop: &stop };
-    let head = bench.head()?;
-    let there = begin(path, &head)?;
-    let beside = match &asked.beside {
-        Some(path) => beside(path, &head)?,
-        None => Vec::new(),
-    };
-    let (part, of) = asked.shard;
-    let is_asked = |cell: usize| {
-        cell % of == part - 1
-            && cell < asked.first
-            && !beside.contains(&cell)
-            && asked.cells.as_ref().is_none_or(|cells| cells.contains(&cell))
-    };
-    let is_open = |cell: &&Drawn| is_asked(cell.number) && !there.contains(&cell.number);
-    let open: Vec<&Drawn> = drawing.cells.iter().filter(is_open).collect();
-    let file = Mutex::new(OpenOptions::new().append(true).open(path)?);
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let is_time = || asked.time.is_none_or(|time| began.elapsed() < time);
-    let work = |thread: usize| -> io::Result<()> {
-        while let Some(cell) = open.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| is_time())
-        {
-            let measured = bench.measure(cell, thread).unwrap_or_else(|error| Measured {
-                cell: cell.number,
-                metric: String::new(),
-                values: Vec::new(),
-                other_costs: [0.0; 2],
-                members: [0; 4],
-                error: Some(error.to_string()),
-            });
-            let line = serde_json::to_string(&measured)?;
-            let mut file = file.lock().map_err(|_| io::Error::other("a thread has failed"))?;
-            writeln!(file, "{line}")?;
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            eprintln!("{done} of {}: cell {}: {}", open.len(), cell.number, cell.name());
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let work = &work;
-        let threads = (0..asked.threads).map(|thread| scope.spawn(move || work(thread)));
-        let threads: Vec<_> = threads.collect();
-        threads.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has failed")))
-        })
-    })?;
-    Ok(())
-}
-
 fn load(path: &str) -> Result<(Head, Vec<Measured>), Error> {
     let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     Ok(read(&text).map_err(|error| format!("{path}: {error}"))?)
-}
-
-/// Which cells another file has values of, that the same kernel measured with the same drives.
-fn beside(path: &Path, head: &Head) -> Result<Vec<usize>, Error> {
-    let path = path.to_str().ok_or("--beside: the name is not text")?;
-    let (of_file, cells) = load(path)?;
-    let same = |head: &Head| (head.seed, head.kernel.clone(), head.drives.clone());
-    if same(&of_file) != same(head) {
-        return Err(format!("{path}: is of {of_file:?}, not of {head:?}").into());
-    }
-    Ok(cells.into_iter().filter(|cell| cell.error.is_none()).map(|cell| cell.cell).collect())
 }
 
 /// What files of cells have of one kernel.

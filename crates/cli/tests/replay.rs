@@ -1,5 +1,7 @@
 //! `raidlab replay`: published studies by name, as one document, without mechanisms, and what is refused.
 
+use std::fs;
+
 use crate::support::{Ran, Scratch, command};
 use raidlab_results::{Replays, Results};
 
@@ -132,5 +134,36 @@ fn names_that_do_not_exist_are_refused_with_those_that_do() {
         for part in parts {
             assert!(told.contains(part), "{arguments:?}: no {part} in {told}");
         }
+    }
+}
+
+#[test]
+fn shards_give_the_bytes_of_a_run_without() {
+    let scratch = Scratch::new("replay-shards");
+    let rows = scratch.path().join("rows");
+    let rows = rows.to_str().expect("text");
+    let chosen = ["sata-2018", "--workload", "hdparm_t", "--seeds", "2"];
+    let with = |more: &[&str]| replay(&[&chosen[..], more].concat());
+    let whole = with(&["--json", "-"]).good().stdout;
+    let first = with(&["--out", rows, "--shard", "2/3"]);
+    assert_eq!((first.code, first.stdout.as_str()), (Some(0), ""), "a shard reports nothing");
+    assert!(first.stderr.contains("shard 2 of 3: "), "{}", first.stderr);
+    // The second half of a row was not written when the process went.
+    let path = format!("{rows}/shard-0000002.jsonl");
+    let text = fs::read_to_string(&path).expect("written");
+    fs::write(format!("{rows}/shard-0000002.part"), &text[..text.len() - 20]).expect("written");
+    fs::remove_file(path)
+        .and_then(|()| fs::remove_file(format!("{rows}/shard-0000002.json")))
+        .expect("ours");
+    assert_eq!(with(&["--out", rows, "--json", "-"]).good().stdout, whole);
+    assert_eq!(fs::read_to_string(format!("{rows}/shard-0000002.jsonl")).expect("whole"), text);
+    // Nothing is left to be run.
+    assert_eq!(with(&["--out", rows, "--json", "-", "--threads", "1"]).good().stdout, whole);
+    let other = refused(&["sata-2018", "--workload", "hdparm_t", "--seeds", "1", "--out", rows]);
+    assert!(other.contains("holds shards of something else"), "{other}");
+    let many = with(&["--out", &format!("{rows}-2"), "--shard", "1/9999"]);
+    assert!(many.code == Some(2) && many.stderr.contains("9999 shards of"), "{many:?}");
+    for wrong in [&["--shard", "1/3"][..], &["--out", rows, "--ablate"]] {
+        assert_eq!(with(wrong).code, Some(2), "{wrong:?}");
     }
 }

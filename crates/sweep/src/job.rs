@@ -1,12 +1,10 @@
 //! A sweep with all that its rows depend on.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 
-use raidlab_store::shards::{Head, SHARDS_SCHEMA_VERSION};
+use raidlab_store::shards::{Head, SHARDS_SCHEMA_VERSION, hash_of};
 use raidlab_study::{DriveSource, Study, Sweep};
-use sha2::{Digest, Sha256};
 
 use crate::error::SweepError;
 
@@ -36,20 +34,6 @@ pub struct Job {
     id: String,
 }
 
-/// The hash of some texts, which tells apart where one ends and the next begins.
-pub(crate) fn sha256<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        // A text that takes what is written takes all of it.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 impl Job {
     /// Of the text of a study file with a `[sweep]`; drive files are looked for in its `directory`.
     ///
@@ -73,11 +57,11 @@ impl Job {
                         file.display()
                     ))
                 })?;
-                drives.insert(model, sha256([text.as_str()]));
+                drives.insert(model, hash_of([text.as_str()]));
             }
         }
         let files = drives.iter().flat_map(|(path, hash)| [path.as_str(), hash.as_str()]);
-        let id = sha256(version.parts().into_iter().chain([text]).chain(files));
+        let id = hash_of(version.parts().into_iter().chain([text]).chain(files));
         Ok(Self { sweep, title, version: version.clone(), drives, id })
     }
 
@@ -113,7 +97,7 @@ impl Job {
         };
         let drives = study.drives.iter().filter_map(of_group);
         let parts = self.version.parts().into_iter().chain([canonical]).chain(drives);
-        let mut hash = sha256(parts.chain(cell.iter().copied()));
+        let mut hash = hash_of(parts.chain(cell.iter().copied()));
         hash.truncate(32);
         hash
     }

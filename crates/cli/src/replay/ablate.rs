@@ -39,10 +39,11 @@ pub(super) fn run(
             return Ok(());
         }
         let prepared = Prepared::new(full.study.clone(), std::slice::from_ref(one))?;
-        let without = match run_study(&prepared, options, cancel, &format!("without {one}")) {
-            Err(Failure::Interrupted) => continue,
-            other => other?,
-        };
+        let without =
+            match run_study(&prepared, Vec::new(), options, cancel, &format!("without {one}")) {
+                Err(Failure::Interrupted) => continue,
+                other => other?,
+            };
         let row =
             AblationRow::new(&one.to_string(), &one.meaning(), &results.cells, &without.cells);
         results.ablation.push(row);

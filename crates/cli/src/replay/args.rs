@@ -1,5 +1,7 @@
 //! Arguments of `raidlab replay`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use raidlab_explore::Ablation;
 
@@ -21,6 +23,7 @@ use crate::args::Color;
     raidlab replay sata-2018 --workload real_life --layout 'raid5(4)' --layout 'raid10(4)'\n  \
     raidlab replay ite8212-2006 --without channel-switch   how cells move without it\n  \
     raidlab replay sata-2018 --without parity-cost=x10     parity costs ten times the CPU time\n  \
+    raidlab replay --all --out runs --shard 3/8  the third of eight parts, on any machine; then --all --out runs\n  \
     raidlab replay sata-2018 --ablate            each mechanism in turn, and parity cost x0 to x10\n\n\
     Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.")]
 pub(crate) struct Replay {
@@ -51,6 +54,13 @@ pub(crate) struct Replay {
     /// from x0 to x10 too
     #[arg(long, conflicts_with = "without")]
     pub(crate) ablate: bool,
+    /// Keep what each run measured in this directory, in shards that any number of processes share; run
+    /// again, it does what is missing and reports
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["without", "ablate"])]
+    pub(crate) out: Option<PathBuf>,
+    /// Run the I-th of N parts and report nothing; all parts must be told the same N
+    #[arg(long, value_name = "I/N", value_parser = crate::sweep::args::parse_shard, requires = "out")]
+    pub(crate) shard: Option<(u64, u64)>,
     /// Threads; the results do not depend on it [default: one a CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,

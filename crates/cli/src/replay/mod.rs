@@ -2,6 +2,7 @@
 
 mod ablate;
 pub(crate) mod args;
+mod shards;
 mod study;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +13,12 @@ use raidlab_predict::Modelled;
 use raidlab_report::findings;
 use raidlab_results::{Fidelity, Moved, NamedCell, Replays, Results};
 use raidlab_sim::HostCosts;
-use raidlab_study::{Study, replay};
+use raidlab_study::{CellRun, Study, replay};
 
 use crate::failure::Failure;
 use crate::{interrupt, output};
 use args::Replay;
+use shards::Work;
 use study::{Prepared, run_study};
 
 pub(crate) fn run(options: &Replay) -> Result<(), Failure> {
@@ -24,10 +26,12 @@ pub(crate) fn run(options: &Replay) -> Result<(), Failure> {
     let left_out = left_out(&studies, options)?;
     output::check(&options.exports.paths())?;
     let cancel = interrupt::flag()?;
+    let Some(mut finished) = finished(&studies, options, cancel)? else { return Ok(()) };
     let mut documents = Vec::new();
     for (study, left_out) in studies.iter().zip(&left_out) {
+        let finished = finished.next().unwrap_or_default();
         // What was interrupted before its first round tells nothing; what was done before does.
-        match one(study, left_out, options, cancel) {
+        match one(study, left_out, finished, options, cancel) {
             Err(Failure::Interrupted) if !documents.is_empty() => break,
             other => documents.push(other?),
         }
@@ -37,6 +41,24 @@ pub(crate) fn run(options: &Replay) -> Result<(), Failure> {
     }
     reports(options, documents)?;
     if cancel.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// What is finished of each study, where it is kept in shards; `None` when only one shard was asked for.
+fn finished(
+    studies: &[Study],
+    options: &Replay,
+    cancel: &'static AtomicBool,
+) -> Result<Option<std::vec::IntoIter<Vec<CellRun>>>, Failure> {
+    let Some(directory) = &options.out else { return Ok(Some(Vec::new().into_iter())) };
+    let prepared: Vec<Prepared> =
+        studies.iter().map(|study| Prepared::new(study.clone(), &[])).collect::<Result<_, _>>()?;
+    let work = Work::new(&prepared, directory, options, cancel)?;
+    work.run(options, cancel)?;
+    match options.shard {
+        Some(_) if options.quiet => Ok(None),
+        Some(shard) => work.tell(shard).map(|()| None),
+        None => Ok(Some(work.finished()?.into_iter())),
+    }
 }
 
 /// The studies that are asked for, with what the command line changes, checked before anything runs.
@@ -153,11 +175,12 @@ fn left_out(studies: &[Study], options: &Replay) -> Result<Vec<LeftOut>, Failure
 fn one(
     study: &Study,
     left_out: &LeftOut,
+    finished: Vec<CellRun>,
     options: &Replay,
     cancel: &'static AtomicBool,
 ) -> Result<Results, Failure> {
     let prepared = Prepared::new(study.clone(), &[])?;
-    let mut results = run_study(&prepared, options, cancel, "")?;
+    let mut results = run_study(&prepared, finished, options, cancel, "")?;
     if options.ablate {
         ablate::run(&prepared, options, cancel, &mut results)?;
     } else if !left_out.here.is_empty() {
@@ -178,7 +201,7 @@ fn without(
     with_all: &Results,
 ) -> Result<Results, Failure> {
     let changed = Prepared::new(study.clone(), left_out)?;
-    let mut results = run_study(&changed, options, cancel, "without")?;
+    let mut results = run_study(&changed, Vec::new(), options, cancel, "without")?;
     for cell in &mut results.cells {
         let named = NamedCell::of(cell);
         let before = with_all.cells.iter().find(|one| named.is(one));

@@ -8,7 +8,7 @@ use raidlab_explore::Ablation;
 use raidlab_predict::Modelled;
 use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
-use raidlab_study::{Host, Study, run_rounds_parallel};
+use raidlab_study::{CellRun, Host, Study, resume_rounds_parallel};
 
 use super::args::Replay;
 use crate::compare::{Setting, follow, results};
@@ -40,9 +40,10 @@ impl Prepared {
     }
 }
 
-/// Runs all cells of a study; `what` says in the progress what is special.
+/// Runs all cells of a study, but for what is finished; `what` says in the progress what is special.
 pub(super) fn run_study(
     prepared: &Prepared,
+    finished: Vec<CellRun>,
     options: &Replay,
     cancel: &'static AtomicBool,
     what: &str,
@@ -54,7 +55,8 @@ pub(super) fn run_study(
     bar.prefix(format!("{name} {what}").trim());
     let mut progress = follow(study, &bar, cancel);
     let threads = parallel::threads(options.threads);
-    let samples = run_rounds_parallel(study, threads, || modelled.clone(), &mut progress);
+    let samples =
+        resume_rounds_parallel(study, finished, threads, || modelled.clone(), &mut progress);
     bar.clear();
     let mut samples = samples.map_err(Failure::failed)?;
     if !samples.aborted {

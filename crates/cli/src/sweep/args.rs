@@ -63,7 +63,7 @@ pub(crate) struct SweepOptions {
     pub(crate) worker: bool,
 }
 
-fn parse_shard(text: &str) -> Result<(u64, u64), String> {
+pub(crate) fn parse_shard(text: &str) -> Result<(u64, u64), String> {
     let parts =
         text.split_once('/').and_then(|(shard, of)| Some((shard.parse().ok()?, of.parse().ok()?)));
     match parts {

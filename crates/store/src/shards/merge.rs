@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Head, Shards, differences};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::store::hex;
 
 /// The shards of several directories, each found once.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ impl Merge {
                 to(&line)?;
                 line.clear();
             }
-            let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+            let found: String = hex(&hash.finalize());
             if found != manifest.sha256 {
                 let why = format!("has SHA-256 {found}, {} was written", manifest.sha256);
                 return Err(shards.broken(shard, &why).into());

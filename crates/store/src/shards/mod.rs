@@ -26,11 +26,13 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 pub use merge::{Merge, ranges};
 pub use writer::{Place, ShardWriter};
 
 use crate::error::{StoreError, StoreErrorKind};
+use crate::store::hex;
 
 /// The schema of heads and manifests.
 pub const SHARDS_SCHEMA_VERSION: u32 = 1;
@@ -39,6 +41,16 @@ pub const SHARDS_SCHEMA_VERSION: u32 = 1;
 pub const MOST_SHARDS: u64 = 9_999_999;
 
 const HEAD: &str = "sweep.json";
+
+/// The hash of some texts, which tells apart where one ends and the next begins: SHA-256 in hexadecimal digits.
+pub fn hash_of<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    hex(&hash.finalize())
+}
 
 /// Which work it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Manifest, SHARDS_SCHEMA_VERSION, Shards, write_whole};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::store::hex;
 use crate::write::lock;
 
 /// Which row it is.
@@ -267,10 +268,7 @@ impl ShardWriter {
         let rows = self.shards.file(self.shard, "jsonl");
         fs::rename(&self.path, &rows).map_err(|error| StoreError::io(&rows, error))?;
         let (head, items) = (&self.shards.head, self.shards.items(self.shard));
-        let sha256 = self.hash.finalize().iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let sha256 = hex(&self.hash.finalize());
         let manifest = Manifest {
             schema_version: SHARDS_SCHEMA_VERSION,
             id: head.id.clone(),

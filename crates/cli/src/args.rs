@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Risk(crate::risk::args::RiskOptions),
     Throttle(crate::throttle::args::ThrottleOptions),
     Schema(crate::schema::Schema),
+    Convert(crate::convert::Convert),
     Doctor(crate::doctor::Doctor),
     Completions(crate::shell::Completions),
     #[command(hide = true)]

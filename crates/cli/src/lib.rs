@@ -13,6 +13,7 @@ mod array;
 mod calibrate;
 mod check;
 mod compare;
+mod convert;
 mod diff;
 mod doctor;
 mod drive;
@@ -78,6 +79,7 @@ fn carry_out(arguments: &Arguments) -> Result<(), Failure> {
         args::Command::Throttle(options) => throttle::run(options),
         args::Command::Study(options) => study::run(options),
         args::Command::Schema(options) => schema::run(options),
+        args::Command::Convert(options) => convert::run(options),
         args::Command::Doctor(options) => doctor::run(options),
         args::Command::Completions(options) => shell::completions(options),
         args::Command::Man(options) => shell::man_pages(options),

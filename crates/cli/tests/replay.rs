@@ -72,13 +72,13 @@ fn all_studies_are_one_document_and_one_page() {
     let chosen = [&chosen[..], &["--workload", "bonnie-1.03", "--seeds", "1", "-q"]].concat();
     let ran = replay(&[&["--all", "--json", file, "--html", page], &chosen[..]].concat()).good();
     assert_eq!(ran.stdout, "");
-    let text = std::fs::read_to_string(file).expect("the document");
+    let text = fs::read_to_string(file).expect("the document");
     let all: Replays = serde_json::from_str(&text).expect("replays");
     assert_eq!(all.schema_version, 2);
     let studies: Vec<&str> = all.replays.iter().map(|one| &one.study[..8]).collect();
     assert_eq!(studies, ["ite8212-", "sata-201"]);
     assert!(all.replays.iter().all(|one| one.fidelity.is_some()));
-    let page = std::fs::read_to_string(page).expect("the page");
+    let page = fs::read_to_string(page).expect("the page");
     assert!(page.contains("ite8212-2006") && page.contains("sata-2018"));
 }
 

@@ -1,11 +1,12 @@
 //! The JSON Schemas: files of the repository are by them, and they know the keys that the parsers know.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{Scratch, raidlab};
+use crate::support::{Ran, Scratch, command, raidlab};
 use raidlab_core::Level;
 use raidlab_core::layout::Parameter;
 use serde_json::Value;
@@ -276,4 +277,32 @@ fn a_drive_has_the_keys_of_its_parser() {
         let known = listed(&error, "known here: ");
         assert_eq!(keys(&schema["$defs"][kind]["properties"]), known, "{kind}");
     }
+}
+
+#[test]
+fn a_document_of_the_first_version_is_converted_and_shown() {
+    let scratch = Scratch::new("convert");
+    let study = scratch.file(
+        "study.toml",
+        "title = \"Old\"\nrounds = 6\nbaseline = [\"single\"]\n\
+        drives = [{ name = \"nas\", model = \"nas-8tb-7200\", count = 2 }]\n\
+        layouts = [{ level = \"single\" }, { level = \"raid0\", members = 2 }]\n\
+        workloads = [{ kind = \"random-read\", size = \"64KiB\" }]\n",
+    );
+    let run = |words: &[&str]| Ran::from(command().args(words).output().expect("the binary runs"));
+    let text = |path: &Path| path.to_str().expect("text").to_owned();
+    let new = run(&["compare", &text(&study), "--json", "-", "--no-store"]).good().stdout;
+    let old = new.replace("\"schema_version\": 2", "\"schema_version\": 1");
+    let old = scratch.file("old.json", old);
+    let refused = run(&["show", &text(&old)]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("raidlab convert FILE"), "{}", refused.stderr);
+    let converted = scratch.path().join("new.json");
+    run(&["convert", &text(&old), "--out", &text(&converted)]).good();
+    let shown = run(&["show", &text(&converted)]).good().stdout;
+    assert!(shown.contains("this document had schema_version 1"), "{shown}");
+    let printed = run(&["convert", &text(&old)]).good().stdout;
+    assert_eq!(printed, fs::read_to_string(&converted).expect("written"));
+    let missing = run(&["convert", "no-such.json"]);
+    assert!(missing.code == Some(2) && missing.stderr.contains("no-such.json"), "{missing:?}");
 }

@@ -34,8 +34,12 @@ fn check_number(found: u32) -> Result<(), ResultsError> {
     if found == SCHEMA_VERSION {
         return Ok(());
     }
+    let hint = match found < SCHEMA_VERSION {
+        true => "; `raidlab convert FILE` makes one of it",
+        false => "; a newer raidlab made it",
+    };
     let context = format!(
-        "the document has schema_version {found}; this version of raidlab reads {SCHEMA_VERSION}"
+        "the document has schema_version {found}; this version of raidlab reads {SCHEMA_VERSION}{hint}"
     );
     Err(ResultsError::new(ResultsErrorKind::SchemaVersion, context))
 }

@@ -44,6 +44,7 @@ pub mod replay;
 pub mod risk;
 pub mod statistics;
 pub mod trust;
+mod upgrade;
 mod walsh;
 
 pub use diff::{CellDiff, CellName, Change, Diff, DiffKind};
@@ -57,3 +58,4 @@ pub use replay::{
     NamedCell, Replays,
 };
 pub use risk::Risks;
+pub use upgrade::upgrade;

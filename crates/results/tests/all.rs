@@ -7,3 +7,4 @@ mod diff;
 mod document;
 mod rule;
 mod statistics;
+mod upgrade;

@@ -44,6 +44,19 @@ impl Volume {
         Ok(Self::Nested(Box::new(stack)))
     }
 
+    /// What an array of a configuration would have as [`capacity`](Self::capacity) and
+    /// [`logical_block`](Self::logical_block): of one level without taking its memory.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn extent(config: &Config) -> Result<(Sectors, u32), ConfigError> {
+        if config.layout.inner.is_none() {
+            return Array::extent(config);
+        }
+        let nested = Self::new(config)?;
+        Ok((nested.capacity(), nested.logical_block()))
+    }
+
     /// The same for a driver that moves no bytes; as [`Array::without_payload`].
     #[must_use]
     pub fn without_payload(self) -> Self {

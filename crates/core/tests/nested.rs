@@ -351,3 +351,35 @@ fn what_nested_levels_do_not_have_is_refused_by_name() {
     assert_eq!(array.map(|_| ()).expect_err("is not one array").key, "level");
     assert!(matches!(Volume::new(&config("raid5(3) chunk=4K")), Ok(Volume::Flat(_))));
 }
+
+/// An array's capacity and block are known without its memory, and what cannot be is refused alike.
+#[test]
+fn an_extent_is_that_of_the_array() {
+    let names =
+        ["raid10(4)", "raid3(5)", "raid5+0(2x3) chunk=4K", "raid6(5)", "linear(3)", "raid1(2)"];
+    let all = crate::support::small_arrays(16).chain(names.iter().map(|name| layout(name)));
+    let mut refused = 0;
+    for layout in all {
+        for (sectors, block) in [(1 << 20, 1), (1001, 1), (4096, 8), (1001, 8), (1, 1)] {
+            let mut config = Config::uniform(layout.clone(), Sectors(sectors));
+            config.members.iter_mut().for_each(|member| member.logical_block = block);
+            config.members[0].sectors.0 += 16;
+            let array = Volume::new(&config);
+            match (Volume::extent(&config), array) {
+                (Ok((capacity, block)), Ok(array)) => {
+                    assert_eq!(
+                        (capacity, block),
+                        (array.capacity(), array.logical_block()),
+                        "{layout}"
+                    );
+                }
+                (Err(one), Err(other)) => {
+                    refused += 1;
+                    assert_eq!(one, other, "{layout}");
+                }
+                (one, _) => panic!("{layout}, {sectors} sectors in blocks of {block}: {one:?}"),
+            }
+        }
+    }
+    assert!(refused > 0, "some have no room");
+}

@@ -145,13 +145,13 @@ impl<'a> Modelled<'a> {
         let (mut capacities, mut blocks) = (Vec::new(), Vec::new());
         for index in 0..study.layouts.len() {
             let config = self.config(index)?;
-            let array = Volume::new(&config).map_err(|error| {
+            let (capacity, block) = Volume::extent(&config).map_err(|error| {
                 let kind = StudyErrorKind::ImpossibleLayout;
                 study.origin.error(kind, ("layouts", index, error.key), error.reason)
             })?;
             self.check_spares(index, &config)?;
-            capacities.push(array.capacity());
-            blocks.push(array.logical_block());
+            capacities.push(capacity);
+            blocks.push(block);
         }
         let memory = |layout| Some(self.host_spec(layout).memory);
         study.check_capacity(&capacities, &blocks, memory)?;
@@ -258,7 +258,7 @@ impl<'a> Modelled<'a> {
         if let Some(capacities) = &self.capacities {
             return capacities.clone();
         }
-        let capacity = |index| Some(Volume::new(&self.config(index).ok()?).ok()?.capacity());
+        let capacity = |index| Some(Volume::extent(&self.config(index).ok()?).ok()?.0);
         (0..self.study.layouts.len()).filter_map(capacity).collect()
     }
 

@@ -58,6 +58,11 @@ impl Shape {
         }
     }
 
+    /// Sectors that requests start and end on: a sector of raid3 is one of each data member's.
+    fn logical_block(&self, block: u32) -> u32 {
+        if self.atom > 0 { block * u32::from(self.data_chunks) } else { block }
+    }
+
     /// Pieces of one atom in the largest plan.
     fn atoms(&self) -> usize {
         match self.atom {
@@ -119,18 +124,31 @@ impl Sizes {
             outputs: (2 * ios + limits.requests + jobs + 4 * members + 16 * limits.windows)
                 as usize,
             devices: 2 * members as usize + 1,
-            // A sector of raid3 is one of each data member's.
-            logical_block: if shape.atom > 0 {
-                block * u32::from(shape.data_chunks)
-            } else {
-                block
-            },
+            logical_block: shape.logical_block(block),
             rows: window_rows(geometry, &config.layout, u64::from(block), of_md),
         }
     }
 }
 
 pub(super) fn build(config: &Config) -> Result<Array, ConfigError> {
+    let (geometry, shape, policy) = checked(config)?;
+    Ok(with_room(config, geometry, &shape, policy))
+}
+
+/// Usable sectors, and those that requests start and end on: all checks, and none of the memory.
+pub(super) fn extent(config: &Config) -> Result<(Sectors, u32), ConfigError> {
+    let (geometry, shape, _) = checked(config)?;
+    let block = shape.logical_block(logical_block(config)?);
+    Ok((whole_blocks(&geometry, block), block))
+}
+
+fn whole_blocks(geometry: &Geometry, block: u32) -> Sectors {
+    let block = u64::from(block);
+    Sectors(geometry.capacity().0 / block * block)
+}
+
+/// Checks a configuration.
+fn checked(config: &Config) -> Result<(Geometry, Shape, PolicyState), ConfigError> {
     if config.layout.inner.is_some() {
         let reason = format!("{} is nested: arrays over arrays, not one", config.layout);
         return Err(ConfigError { key: "level", reason });
@@ -151,7 +169,7 @@ pub(super) fn build(config: &Config) -> Result<Array, ConfigError> {
     let shape = Shape::of(&geometry, &config.settings, u64::from(block));
     check_journal(config.settings.consistency, &shape)?;
     check_bitmap(config.settings.consistency, covered(&geometry, &shape))?;
-    Ok(with_room(config, geometry, &shape, policy))
+    Ok((geometry, shape, policy))
 }
 
 /// What bits and flags are of: array sectors on mirrors, rows of the members for parity.
@@ -183,9 +201,8 @@ fn setup(
     watches: bool,
 ) -> Setup {
     let (layout, limits, settings) = (&config.layout, config.limits, config.settings);
-    let block = u64::from(sizes.logical_block);
     Setup {
-        capacity: geometry.capacity().0 / block * block,
+        capacity: whole_blocks(&geometry, sizes.logical_block).0,
         copies: geometry.copies(),
         logical_block: sizes.logical_block,
         most_segments: limits.segments,

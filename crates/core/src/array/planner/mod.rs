@@ -90,6 +90,15 @@ impl Array {
         build::build(config)
     }
 
+    /// What an array of a configuration would have as [`capacity`](Self::capacity) and
+    /// [`logical_block`](Self::logical_block), without its memory.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn extent(config: &Config) -> Result<(Sectors, u32), ConfigError> {
+        build::extent(config)
+    }
+
     /// Call before the first request if the driver moves no bytes, as in virtual time: segment lists then only have
     /// the right lengths. On raid3, whose payload goes to the members sector by sector, they have two segments each
     /// instead of hundreds. They still count as hundreds where room is checked, so that with requests of one segment

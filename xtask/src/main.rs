@@ -27,6 +27,7 @@ mod package;
 #[path = "../../tests/support/packages.rs"]
 mod packages;
 mod pages;
+mod slow;
 mod suite;
 mod targets;
 mod tidy;
@@ -59,7 +60,7 @@ usage: cargo xtask TASK
                    names the first cells that differ. A build that needs what is not here is skipped,
                    or with --install that is fetched
   docs [--sample N] [--with FILE] [DOCUMENT...]
-                   runs the commands that the documents show; --sample: a third of them, chosen by N;
+                   runs the commands that the documents show; --sample: a sixth of them, chosen by N;
                    --with: with this raidlab instead of building it
   book [--with FILE]
                    the documents as a site, in target/book, by mdBook, with the help of all commands;

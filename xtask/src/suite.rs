@@ -8,6 +8,7 @@ use std::thread;
 use crate::budget::{self, Table};
 use crate::guests::Targets;
 use crate::packages;
+use crate::slow;
 
 use crate::totals::Totals;
 
@@ -57,6 +58,10 @@ impl Options {
     }
 }
 
+/// Steps of which each commit runs one, another one for each number: what they find seldom changes, and each has a build
+/// of its own or takes long.
+const BY_TURNS: [&str; 4] = ["rustdoc", "instructions", "page", "features"];
+
 /// The step that all later ones need.
 const BUILD: &str = "build";
 
@@ -82,6 +87,8 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
     told.print();
     let (sample, by) = (first_seed(told.sample).to_string(), told.sample.to_string());
     let targets = Targets::read(root)?;
+    let left = if told.full { Vec::new() } else { slow::left_to_others(root, told.sample)? };
+    let tests = [targets.without_guests(), slow::skipping(&left)].concat();
     let test = |arguments: &[&str], totals: &mut Totals| {
         let mut command = crate::cargo(root);
         command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments);
@@ -96,8 +103,9 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("clippy", &|_| component(root, "clippy", &clippy)),
         ("rustdoc", &|_| document(root)),
         (BUILD, &|totals| test(&["--no-run"], totals)),
-        ("tests", &|totals| test(&targets.without_guests(), totals)),
+        ("tests", &|totals| test(&tests, totals)),
         ("guests", &|totals| test(&targets.with_guests(), totals)),
+        ("features", &|totals| features_of_packages(root, totals)),
         ("doc tests", &|totals| test(&["--doc"], totals)),
         ("outside program", &|_| outside(root)),
         ("checker", &|_| checker(root, &["--from", &sample])),
@@ -108,12 +116,19 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("page", &|_| page(root)),
     ];
     let mut totals = Totals::default();
-    let failed = failures(&steps, &mut totals, &mut table)?;
+    let turn = (!told.full).then(|| BY_TURNS[told.sample as usize % BY_TURNS.len()]);
+    let failed = failures(&steps, turn, &mut totals, &mut table)?;
     print!("\n{table}");
     if table.total().wall > budget::LIMIT {
         println!("xtask: that is more than the {} s a run may take", budget::LIMIT.as_secs());
     }
     totals.skipped().for_each(|line| println!("{line}"));
+    if !left.is_empty() {
+        println!(
+            "left to other commits: {} tests that take long (tests/slow.txt); --full runs all",
+            left.len()
+        );
+    }
     for name in &failed {
         totals.count_failed_step();
         println!("xtask: failed step: {name}");
@@ -140,14 +155,19 @@ impl Facts {
 }
 
 /// Runs the steps and names those that fail, so that one run tells all there is to mend. What does not compile
-/// ends it: later steps would only say so again.
+/// ends it: later steps would only say so again. Of those by turns only the one whose `turn` it is is run, or all.
 fn failures(
     steps: &[Step<'_>],
+    turn: Option<&str>,
     totals: &mut Totals,
     table: &mut Table,
 ) -> io::Result<Vec<&'static str>> {
     let mut failed = Vec::new();
     for (name, step) in steps {
+        if turn.is_some_and(|turn| BY_TURNS.contains(name) && turn != *name) {
+            totals.skip(name, "another commit's turn; --full runs all");
+            continue;
+        }
         match timed(name, table, || step(totals))? {
             Outcome::Passed => {}
             Outcome::Failed => failed.push(*name),
@@ -257,6 +277,15 @@ fn page(root: &Path) -> io::Result<Outcome> {
     })
 }
 
+/// Tests what only packages are built with: TLS and Parquet.
+fn features_of_packages(root: &Path, totals: &mut Totals) -> io::Result<Outcome> {
+    let mut command = crate::cargo(root);
+    command.args(["test", "--package", "raidlab-sweep", "--package", "raidlab-cli"]);
+    command.args(["--features", "raidlab-cli/tls,raidlab-cli/parquet"]);
+    command.args(["--test", "sweep", "--test", "all", "--", "tls", "parquet"]);
+    read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
+}
+
 /// Builds and runs a program outside of the workspace that uses its libraries. What it needs is built already, as
 /// tests need it, too.
 fn outside(root: &Path) -> io::Result<Outcome> {
@@ -338,13 +367,20 @@ mod tests {
             ("after it", &never),
         ];
         let mut table = Table::default();
-        assert_eq!(failures(&steps, &mut totals, &mut table).ok(), Some(vec!["one", BUILD]));
+        assert_eq!(failures(&steps, None, &mut totals, &mut table).ok(), Some(vec!["one", BUILD]));
         let listed = table.to_string();
         let named = |name: &str| listed.lines().any(|line| line.starts_with(name));
         assert!(named("one ") && named("two ") && named("three "), "{listed}");
         assert!(named("build ") && !named("after it "), "{listed}");
         assert_eq!(totals.skipped().collect::<Vec<_>>(), ["skipped: two (needs a)"]);
-        assert_eq!(failures(&steps[1..3], &mut totals, &mut table).ok(), Some(vec![]));
+        assert_eq!(failures(&steps[1..3], None, &mut totals, &mut table).ok(), Some(vec![]));
+        // By turns: the one step is run, the other is told.
+        let turns: [Step<'_>; 3] = [("rustdoc", &never), ("page", &fails), ("tests", &passes)];
+        let mut totals = Totals::default();
+        let failed = failures(&turns, Some("page"), &mut totals, &mut Table::default());
+        assert_eq!(failed.ok(), Some(vec!["page"]));
+        assert!(totals.skipped().any(|line| line.starts_with("skipped: rustdoc (another")));
+        assert!(BY_TURNS.iter().all(|name| budget::BUDGETS.iter().any(|(step, _)| step == name)));
     }
 
     #[test]

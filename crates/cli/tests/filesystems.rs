@@ -100,7 +100,8 @@ fn everyday_workloads_run_on_every_layout() {
     };
     let chosen = extent.choose(workloads, 1);
     let text = format!("{head}{}{SYNCED}", chosen.concat());
-    let found = results(&bench.run(&text, &["--rounds", "1", "--json", "-"]).good().stdout);
+    let found =
+        results(&bench.run(&text, &["--rounds", "1", "--json", "-", "--quiet"]).good().stdout);
     bench.assert_clean();
     assert_eq!((found.clock, found.layouts.len()), (Clock::Real, 4));
     assert!(found.settings["target"].starts_with("ext4 made for each run"), "{found:?}");

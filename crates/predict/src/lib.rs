@@ -34,8 +34,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod conditions;
 mod modelled;
 mod trace;
 
+pub use conditions::Conditions;
 pub use modelled::{Modelled, Pacer, Starts, host, run_raw_plan};
 pub use trace::Trace;

@@ -25,7 +25,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ("results", &[]),
     ("kernel-study", KERNEL_STUDY),
     ("study", &["core", "random", "toml-file", "models", "workload", "results"]),
-    ("predict", &["core", "metadata", "random", "models", "sim", "workload", "study"]),
+    ("predict", &["core", "metadata", "random", "models", "sim", "workload", "results", "study"]),
     ("measure", &["core", "random", "engine", "targets", "workload", "study"]),
     ("explore", &["core", "models", "sim", "workload", "study", "predict"]),
     ("report", &["results"]),

@@ -13,14 +13,14 @@ use raidlab_kernel_study::measured::{SENSITIVE, spread};
 use raidlab_kernel_study::{
     Binaries, Cost, KernelError, KernelLab, KernelRunner, Options, prepare,
 };
-use raidlab_predict::Trace;
+use raidlab_predict::{Conditions, Trace};
 use raidlab_results::{Clock, GUEST_PROGRAMS, Results};
 use raidlab_study::{
     Runner, Sample, Samples, Study, cell_seed, cell_title, resume_rounds_parallel,
 };
 
 use super::record::{self, Recorder};
-use super::{Setting, follow, modelled, results, risk};
+use super::{Setting, follow, results, risk};
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -87,7 +87,7 @@ pub(super) fn run(
     let threads = parallel::threads(options.threads);
     let mut setting = Setting {
         clock: Clock::Virtual,
-        host: host(study, &lab),
+        host: host(&lab),
         settings: settings(study, &lab),
         warnings: vec![
             "the kernel is real, with one processor, without preemption and at 100 Hz; its drives are \
@@ -164,8 +164,8 @@ fn warning(mut named: Vec<String>) -> Option<String> {
     })
 }
 
-fn host(study: &Study, lab: &KernelLab<'_>) -> BTreeMap<String, String> {
-    let mut host = modelled::drives(study, lab.modelled());
+fn host(lab: &KernelLab<'_>) -> BTreeMap<String, String> {
+    let mut host = Conditions::drives(lab.modelled());
     let [kernel, programs] = lab.names();
     host.insert("kernel".into(), kernel);
     host.insert(GUEST_PROGRAMS.into(), programs);
@@ -187,7 +187,7 @@ fn settings(study: &Study, lab: &KernelLab<'_>) -> BTreeMap<String, String> {
         ("memory of the guest".to_owned(), memories.join(", ")),
         ("cache state".to_owned(), "drives start cold; memory as the workload says".to_owned()),
     ]);
-    settings.extend(modelled::figures(lab.modelled()));
+    settings.extend(Conditions::figures(lab.modelled()));
     settings
 }
 

@@ -23,6 +23,7 @@ use sha2::{Digest, Sha256};
 use crate::figure::palette;
 use crate::view::{Section, View};
 pub use diff::{diff_html, html_with_residuals, html_with_words};
+pub use figures::charts_html;
 pub use replay::replay_html;
 
 use crate::{Exporter, ReportError, advice, conclusion, number, shown, trusted};
@@ -30,7 +31,12 @@ use crate::{Exporter, ReportError, advice, conclusion, number, shown, trusted};
 const STYLE: &str = include_str!("html/style.css");
 /// Where the rules of turned tables stand in it.
 const TURNED: &str = "/* turned.css, for each class of tables */\n";
-const SCRIPT: &str = include_str!("html/page.js");
+const SCRIPT: &str = concat!(include_str!("html/marks.js"), include_str!("html/page.js"));
+
+/// How the script of a page begins that has figures of reports: a function of its own, with what makes their marks tell
+/// their words by mouse, touch and keyboard. The page's own part follows, which calls `stops` for each figure that it
+/// puts in and ends with `})();`.
+pub const MARKS_SCRIPT: &str = include_str!("html/marks.js");
 
 /// With more cells than this the page leaves out what only figures show: timelines and latency curves.
 const MANY_CELLS: usize = 2_000;
@@ -104,12 +110,11 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn into_text(self) -> String {
-        let own = STYLE.replacen(TURNED, &table::turned(), 1);
-        let style = format!("{}{own}{}", palette::properties(), palette::STYLE);
+        let style = page_style();
         let policy = format!(
             "default-src 'none'; script-src {}; style-src {}; base-uri 'none'; form-action 'none'",
-            hash(SCRIPT),
-            hash(&style)
+            policy_hash(SCRIPT),
+            policy_hash(&style)
         );
         let data = |text: &str| PreEscaped(text.replace('<', "\\u003c"));
         let page = html! {
@@ -142,8 +147,14 @@ impl Page<'_> {
     }
 }
 
+/// The styles of reports, in light and dark, for pages that look like them.
+pub fn page_style() -> String {
+    let own = STYLE.replacen(TURNED, &table::turned(), 1);
+    format!("{}{own}{}", palette::properties(), palette::STYLE)
+}
+
 /// What a content security policy knows an inline element by.
-fn hash(text: &str) -> String {
+pub fn policy_hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 

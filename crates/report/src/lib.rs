@@ -8,6 +8,8 @@
 //! * [`Exporter`] is what [`Terminal`], [`Html`], [`Json`], [`Csv`], [`CsvRounds`], [`Markdown`] and [`Ods`] have in
 //!   common; [`FORMS`] lists those that are files.
 //! * [`figure`] makes figures: data and scales, then SVG.
+//! * [`glances`] are the texts of each cell; [`charts_html`], [`page_style`] and [`MARKS_SCRIPT`] are what other pages
+//!   are made from.
 //! * [`Sheet`] is a table of texts for other programs; [`findings`] puts into words what the numbers of a replay show.
 //!
 //! A document as `raidlab compare --json` writes it, shown as text:
@@ -46,10 +48,12 @@ mod csv;
 mod error;
 pub mod figure;
 mod findings;
+mod glance;
 mod html;
 mod json;
 mod markdown;
 pub mod number;
+#[cfg(not(target_arch = "wasm32"))]
 mod ods;
 mod risk;
 mod sheet;
@@ -65,9 +69,14 @@ pub use csv::{Csv, CsvRounds};
 pub use error::{ReportError, ReportErrorKind};
 pub use figure::model::Figure;
 pub use findings::findings;
-pub use html::{Html, diff_html, html_with_residuals, html_with_words, replay_html};
+pub use glance::{Glance, glances, trust_lines};
+pub use html::{
+    Html, MARKS_SCRIPT, charts_html, diff_html, html_with_residuals, html_with_words, page_style,
+    policy_hash, replay_html,
+};
 pub use json::{Json, diff_json};
 pub use markdown::Markdown;
+#[cfg(not(target_arch = "wasm32"))]
 pub use ods::Ods;
 pub use sheet::Sheet;
 pub use terminal::Terminal;
@@ -123,6 +132,7 @@ pub struct Form {
 }
 
 /// All forms of files, in the order of the command line's help; its flags are made from this table.
+#[cfg(not(target_arch = "wasm32"))]
 pub const FORMS: [Form; 6] = [
     Form {
         flag: "json",

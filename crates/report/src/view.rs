@@ -248,10 +248,15 @@ fn sections_of<'a>(results: &'a Results, workload: &'a WorkloadRow) -> Vec<Secti
                 None if several => format!("{}, {metric}", workload.name),
                 None => workload.name.clone(),
             };
-            let unit = if (metric, unit) == ("iops", "1/s") { "IOPS" } else { unit };
+            let unit = self::unit(metric, unit);
             Section { workload, unit, better, title, rows: rows_of(results, mine, better) }
         })
         .collect()
+}
+
+/// A unit as it is printed: `IOPS` for operations a second.
+pub(crate) fn unit<'a>(metric: &str, unit: &'a str) -> &'a str {
+    if (metric, unit) == ("iops", "1/s") { "IOPS" } else { unit }
 }
 
 /// What a metric is, in words; nothing for the rate that a workload is about.

@@ -1,6 +1,7 @@
 //! The figures of a page: those of the top rows at once, the others in parts that are opened.
 
 use maud::{Markup, html};
+use raidlab_results::document::Results;
 use serde_json::{Value, json};
 
 use crate::ReportError;
@@ -71,6 +72,28 @@ fn top_rows<'v>(
             (at, number, section, row, figure::bars_of(view, section, row))
         })
     })
+}
+
+/// Figures of a document by their names, as HTML that goes into a page with [`page_style`](super::page_style); those
+/// that it has no data for are left out.
+///
+/// # Errors
+/// A document that contradicts itself, see [`crate::ReportErrorKind`].
+pub fn charts_html(results: &Results, names: &[&str]) -> Result<String, ReportError> {
+    let view = View::new(results)?;
+    let figures = names.iter().filter_map(|name| figure::of_view(&view, name, PANELS));
+    let charts = html! {
+        @for figure in figures {
+            @for panel in &figure.panels {
+                figure data-figure=(figure.name) {
+                    figcaption { (figure.title) @if !panel.title.is_empty() { ": " (panel.title) } }
+                    (picture(&figure, panel))
+                    p.note { (figure.caption) }
+                }
+            }
+        }
+    };
+    Ok(charts.into_string())
 }
 
 /// Every other figure that the document has the data for, to be opened.

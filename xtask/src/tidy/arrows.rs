@@ -5,7 +5,7 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 28] = [
+const ARROWS: [(&str, &[&str]); 29] = [
     ("advise", ADVISE),
     ("allocator", &[]),
     ("core", &[]),
@@ -31,6 +31,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ("report", &["results"]),
     ("store", &["core", "workload", "results", "study"]),
     ("sweep", &["core", "models", "sim", "results", "study", "predict", "store"]),
+    ("what-if", &["core", "models", "sim", "results", "study", "predict", "report"]),
     ("cli", CLI),
     ("fuzz", FUZZ),
     ("hot-paths", &["core", "parity", "models", "sim", "workload", "engine"]),

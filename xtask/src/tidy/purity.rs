@@ -9,9 +9,9 @@ use super::tree::Breach;
 
 const RULE: &str = "pure";
 
-const PURE: [&str; 15] = [
+const PURE: [&str; 16] = [
     "core", "parity", "metadata", "models", "sim", "checker", "workload", "study", "predict",
-    "explore", "results", "report", "risk", "advise", "nbd",
+    "explore", "results", "report", "risk", "advise", "nbd", "what-if",
 ];
 
 /// What a pure crate goes without, and the paths that lead there.

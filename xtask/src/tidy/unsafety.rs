@@ -8,7 +8,7 @@ use super::rust::{RustFile, Token};
 use super::tree::Breach;
 
 /// Crates that may use unsafe code.
-const MAY: [&str; 5] = ["allocator", "parity", "engine", "targets", "kernel-lab"];
+const MAY: [&str; 6] = ["allocator", "parity", "engine", "targets", "kernel-lab", "what-if"];
 
 /// Checks a file.
 pub(crate) fn check(file: &RustFile<'_>) -> Vec<Breach> {

@@ -87,8 +87,17 @@ fn missing<'a>(needs: &'a [Need], root: &Path, install: bool) -> Option<&'a Need
     })
 }
 
+/// The task by its arguments.
+pub(crate) fn task(root: &Path, arguments: &[&str]) -> io::Result<bool> {
+    match arguments {
+        [] => run(root, false),
+        ["--install"] => run(root, true),
+        _ => Err(io::Error::other("bits takes --install")),
+    }
+}
+
 /// Runs all builds that can be had here; true if they agree.
-pub(crate) fn run(root: &Path, install: bool) -> io::Result<bool> {
+fn run(root: &Path, install: bool) -> io::Result<bool> {
     let mut first: Option<Printed> = None;
     let mut agree = true;
     for build in &BUILDS {

@@ -32,6 +32,7 @@ mod suite;
 mod targets;
 mod tidy;
 mod totals;
+mod what_if;
 
 const USAGE: &str = "\
 usage: cargo xtask TASK
@@ -74,7 +75,10 @@ usage: cargo xtask TASK
                    opens reports in headless Chromium (chromium, node and npm; --install gets them): errors,
                    requests, figures, sorting, filters, downloads, touch, what is cut off, axe-core;
                    --shots: pictures; --with: of this raidlab instead of building it; --only: default, states,
-                   sizes, real, files, replay, kernel or ten-thousand alone
+                   sizes, real, files, replay, kernel, ten-thousand or what-if alone
+  what-if [--out FILE] [--time PROGRAM]
+                   the what-if page, one offline HTML file, in target/what-if; --time: its cells beside those of
+                   this raidlab, in turns
   bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
@@ -137,10 +141,10 @@ fn main() -> ExitCode {
             Some(options) => package::run(&root(), &options),
             None => return usage(),
         },
-        ["bits"] => bits::run(&root(), false),
-        ["bits", "--install"] => bits::run(&root(), true),
+        ["bits", ref more @ ..] => bits::task(&root(), more),
         ["docs", ref more @ ..] => docs::run(&root(), more),
         ["pages", ref more @ ..] => pages::run(&root(), more),
+        ["what-if", ref more @ ..] => what_if::task(&root(), more),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(true)

@@ -5,38 +5,16 @@
 // MODULES is a directory in which npm has put playwright-core and axe-core. SHOTS is a directory for pictures of the
 // pages, or `-`. Prints a line for each page; exits 1 when one has a defect.
 
-import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { accessible, cutOff, started } from "./browser.mjs";
 
 const [modules, executablePath, shots, ...pages] = process.argv.slice(2);
-const require = createRequire(join(modules, "package.json"));
-const { chromium } = require("playwright-core");
-const axe = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
-
 const WIDTHS = [420, 1024, 1920];
 const SORTS = 9;
-// Whether browsers start here says nothing about pages: who calls is told so (NO_BROWSER in pages.rs).
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] }).catch((error) => {
-  console.log(`${executablePath} does not start: ${error.message.split("\n")[0]}`);
-  process.exit(77);
-});
+const browser = await started(modules, executablePath);
 let failed = false;
-
-// What stands further right than the window, or is wider than the box that holds it.
-const cutOff = () => {
-  const bad = [];
-  if (document.documentElement.scrollWidth > window.innerWidth) bad.push(`page ${document.documentElement.scrollWidth}`);
-  for (const one of document.querySelectorAll(".scroll")) {
-    if (one.clientWidth > 0 && one.scrollWidth > one.clientWidth + 1) bad.push(`${one.getAttribute("aria-label")} ${one.scrollWidth} > ${one.clientWidth}`);
-  }
-  for (const text of document.querySelectorAll("svg.fig text")) {
-    const box = text.getBoundingClientRect(), around = text.ownerSVGElement.getBoundingClientRect();
-    if (box.width > 0 && (box.right > around.right + 2 || box.left < around.left - 2)) bad.push(`text ${text.textContent}`);
-  }
-  return bad;
-};
 
 // What a finger does on a phone: a tap shows a tooltip and one beside it hides it, rows open, buttons look closer.
 const fingers = async (file, defects) => {
@@ -167,17 +145,7 @@ const check = async (argument) => {
       await page.screenshot({ path: join(shots, `${basename(file, ".html")}-${width}.png`) });
     }
   }
-  for (const colorScheme of ["light", "dark"]) {
-    await page.emulateMedia({ colorScheme });
-    const session = await context.newCDPSession(page);
-    // Not by an inline element, which the page's policy refuses.
-    await session.send("Runtime.evaluate", { expression: axe });
-    const { violations } = await page.evaluate(() => globalThis.axe.run());
-    for (const one of violations) {
-      const line = `axe, ${colorScheme}: ${one.impact} ${one.id}: ${one.nodes.length} of ${one.nodes[0].html.slice(0, 120)}`;
-      if (["serious", "critical"].includes(one.impact)) defects.push(line); else console.log(`  ${line}`);
-    }
-  }
+  defects.push(...(await accessible(context, page, modules)));
   await context.close();
   const { length } = await readFile(file);
   console.log(`${basename(file)}: ${length} bytes, ${there.length} kinds of figures${sorting === null ? "" : `, sorting ${sorting.toFixed(1)} ms`}, ${defects.length ? "DEFECTS" : "good"}`);

@@ -1,9 +1,10 @@
 //! Pages that raidlab writes, opened in headless Chromium and used as people use them: the default run, a run with
 //! members lost and rebuilt, one of layouts with long names over block sizes, one on member files and one beside the
-//! model, a replay, one on a kernel, and 10,000 cells.
+//! model, a replay, one on a kernel, 10,000 cells, and the what-if page.
 //!
-//! `pages.mjs` looks for errors, requests, figures that are missing, what is cut off, what sorting takes, and by
-//! axe-core for what people cannot read or reach.
+//! `what-if.mjs` moves the controls of the last and compares what it shows with the command line. `pages.mjs` looks
+//! for errors, requests, figures that are missing, what is cut off, what sorting takes, and by axe-core for what people
+//! cannot read or reach.
 
 use std::env;
 use std::fs;
@@ -27,6 +28,8 @@ struct Page {
 
 /// The page of made-up cells.
 const LARGE: &str = "ten-thousand";
+/// The page that computes what it shows.
+const WHAT_IF: &str = "what-if";
 const SMALL: &[&str] = &["--size", "4MiB", "--rounds", "2", "--no-store", "--quiet"];
 
 const PAGES: [Page; 7] = [
@@ -119,7 +122,7 @@ impl Options {
 }
 
 /// What opens pages.
-struct Opener {
+pub(crate) struct Opener {
     browser: PathBuf,
     /// Where npm has put the packages.
     place: PathBuf,
@@ -127,7 +130,7 @@ struct Opener {
 
 impl Opener {
     /// Looks for all it needs; with `install` it fetches that. What is missing otherwise.
-    fn find(root: &Path, install: bool) -> io::Result<Result<Self, String>> {
+    pub(crate) fn find(root: &Path, install: bool) -> io::Result<Result<Self, String>> {
         let place = root.join("target/pages");
         if install {
             apt_get()?;
@@ -159,10 +162,23 @@ impl Opener {
         shots: Option<&Path>,
         pages: &[String],
     ) -> io::Result<Result<bool, String>> {
+        let shots = shots.unwrap_or(Path::new("-"));
+        let arguments: Vec<&Path> =
+            std::iter::once(shots).chain(pages.iter().map(Path::new)).collect();
+        self.script(root, "pages.mjs", &arguments)
+    }
+
+    /// Runs a script of this directory that opens pages, with the browser and what drives it; whether all was good, or
+    /// why nothing was opened.
+    pub(crate) fn script(
+        &self,
+        root: &Path,
+        name: &str,
+        arguments: &[&Path],
+    ) -> io::Result<Result<bool, String>> {
         let mut node = Command::new("node");
-        node.arg(root.join("xtask/src/pages.mjs")).arg(&self.place).arg(&self.browser);
-        node.arg(shots.unwrap_or(Path::new("-"))).args(pages);
-        let status = node.status()?;
+        node.arg(root.join("xtask/src").join(name)).arg(&self.place).arg(&self.browser);
+        let status = node.args(arguments).status()?;
         Ok(match status.code() {
             Some(NO_BROWSER) => Err("needs a chromium that starts here".to_owned()),
             _ => Ok(status.success()),
@@ -251,7 +267,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> io::Result<bool> {
         None => {
             let mut cargo = super::cargo(root);
             good(cargo.args(["build", "--release", "--package", "raidlab-cli"]))?;
-            root.join("target/release/raidlab")
+            crate::fuzz::target_directory(root).join("release/raidlab")
         }
     };
     let mut pages = Vec::new();
@@ -270,10 +286,30 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> io::Result<bool> {
     if options.has(LARGE) {
         pages.push(large(root, &opener.place)?.display().to_string());
     }
-    if pages.is_empty() {
+    let mut is_good = true;
+    if options.has(WHAT_IF) {
+        is_good &= what_if(root, &opener, &program, options.shots.as_deref())?;
+    } else if pages.is_empty() {
         return Err(io::Error::other("no such page"));
     }
-    opener.open(root, options.shots.as_deref(), &pages)?.map_err(io::Error::other)
+    if !pages.is_empty() {
+        let opened = opener.open(root, options.shots.as_deref(), &pages)?;
+        is_good &= opened.map_err(io::Error::other)?;
+    }
+    Ok(is_good)
+}
+
+/// Builds the what-if page and uses it, with this raidlab beside it.
+fn what_if(root: &Path, opener: &Opener, program: &Path, shots: Option<&Path>) -> io::Result<bool> {
+    if let Some(missing) = crate::what_if::missing(root)? {
+        println!("SKIPPED page {WHAT_IF}: {missing}");
+        return Ok(true);
+    }
+    let page = opener.place.join("what-if.html");
+    let is_small = crate::what_if::build(root, &page)?;
+    let arguments = [&page, program, shots.unwrap_or(Path::new("-"))];
+    let is_good = opener.script(root, "what-if.mjs", &arguments)?.map_err(io::Error::other)?;
+    Ok(is_small && is_good)
 }
 
 /// Fetches what [`one`] needs, so that the test command counts that as packages; without it the page is left out.
@@ -310,7 +346,7 @@ fn found(name: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
-fn good(command: &mut Command) -> io::Result<()> {
+pub(crate) fn good(command: &mut Command) -> io::Result<()> {
     let status = command.status()?;
     if status.success() {
         return Ok(());

@@ -83,7 +83,7 @@ fn schema(kind: &str) -> Value {
 fn what_is_printed_stands_in_the_documents() {
     for kind in KINDS {
         let path = root().join(format!("docs/schemas/{kind}.json"));
-        let file = std::fs::read_to_string(path).expect("a schema");
+        let file = fs::read_to_string(path).expect("a schema");
         assert_eq!(raidlab(["schema", kind]).good().stdout, file);
         assert_eq!(schema(kind)["$schema"], "https://json-schema.org/draft/2020-12/schema");
     }
@@ -216,7 +216,7 @@ fn documents_have_every_level() {
     let rotating = levels(|level| !level.rotations().is_empty());
     assert!(rotation.starts_with(&format!("{rotating}: ")), "{rotation}");
 
-    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("a document");
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("a document");
     let study_files = read("docs/study-files.md");
     let row = |key: &str| {
         let begin = format!("| `{key}` | ");

@@ -32,7 +32,7 @@ pub(crate) const BUDGETS: [(&str, u64); 15] = [
     ("page", 15),
     // Four minutes, its build included.
     ("checker", 125),
-    ("seeded bugs", 100),
+    ("seeded bugs", 70),
 ];
 
 /// What was taken from the machine.

@@ -1,7 +1,8 @@
 //! Documents of earlier schema versions, as documents of today.
 //!
-//! Version 1 (before November 2026) judged a layout by whether intervals of medians overlapped, and had no floor. Its samples
-//! are kept, each round's in the same place, so what they show is said anew by the rule of today ([`crate::comparison`]).
+//! Version 1 (before November 2026) judged a layout by whether intervals of medians overlapped, and had no floor.
+//! Its samples are kept, each round's in the same place, so what they show is said anew by the rule of today
+//! ([`crate::comparison`]).
 
 use serde_json::{Map, Value};
 
@@ -40,7 +41,8 @@ fn one(mut value: Value) -> Result<Results, ResultsError> {
     let is_known = (u64::from(OLDEST)..=u64::from(SCHEMA_VERSION)).contains(&version);
     if !is_known {
         let context = format!(
-            "the document has schema_version {version}; this version of raidlab converts {OLDEST} to {SCHEMA_VERSION}"
+            "the document has schema_version {version}; this version of raidlab converts {OLDEST} to \
+             {SCHEMA_VERSION}"
         );
         return Err(ResultsError::new(ResultsErrorKind::SchemaVersion, context));
     }

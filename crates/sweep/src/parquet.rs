@@ -1,7 +1,7 @@
 //! Rows as Apache Parquet, with the feature `parquet`: the table of CSV in columns with types.
 //!
-//! Text is UTF-8, whole numbers are unsigned 64-bit integers, others doubles; what is not there is null. The column of a
-//! swept key has numbers only if all its values are numbers.
+//! Text is UTF-8, whole numbers are unsigned 64-bit integers, others doubles; what is not there is null. The column
+//! of a swept key has numbers only if all its values are numbers.
 
 #[cfg(feature = "parquet")]
 pub use file::ParquetFile;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 
 use raidlab_store::shards::{Head, Merge, SHARDS_SCHEMA_VERSION, ShardWriter, Shards, ranges};
 use raidlab_store::{StoreError, StoreErrorKind};
@@ -168,6 +169,25 @@ fn two_do_not_write_one_shard() {
     assert!(shards.take(2, false).expect("ours").is_some());
     let error = shards.take(3, false).expect_err("none");
     assert!(error.to_string().contains("they are 1 to 2"), "{error}");
+}
+
+#[test]
+fn many_make_one_directory_at_once() {
+    let scratch = Scratch::new("at-once");
+    let begun = Barrier::new(8);
+    for round in 0..20 {
+        let path = scratch.path(&round.to_string());
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    begun.wait();
+                    Shards::create(&path, &head("a", 10, 2)).expect("it is theirs, too");
+                });
+            }
+        });
+        let left = fs::read_dir(&path).expect("a directory").count();
+        assert_eq!(left, 1, "nothing but the head");
+    }
 }
 
 #[test]

@@ -313,13 +313,25 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
     }
 }
 
+/// A new file beside one that is to be made: other threads, and processes of other machines with the same number,
+/// have others.
+fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let mut number = 0u64;
+    loop {
+        let part = path.with_extension(format!("json.{}.{number}", std::process::id()));
+        match File::create_new(&part) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            made => return made.map(|file| (part, file)),
+        }
+    }
+}
+
 /// Writes a file of JSON whole or not at all; who does the same at the same time writes the same.
 fn write_whole(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
-    let part = path.with_extension(format!("json.{}", std::process::id()));
+    let (part, mut file) = beside(path).map_err(|error| StoreError::io(path, error))?;
     let written = (|| {
         let mut text = serde_json::to_vec_pretty(value)?;
         text.push(b'\n');
-        let mut file = File::create(&part)?;
         file.write_all(&text)?;
         file.sync_data()?;
         fs::rename(&part, path)

@@ -1,13 +1,12 @@
 //! raidlab within another program: no terminal, no handler of signals, no process that ends.
 //!
 //! Every function gives what the command prints, or an error with its exit status. Nothing here installs
-//! anything: Ctrl-C is the caller's, who sets a flag or calls [`stop`].
+//! anything: Ctrl-C is the caller's, who sets a flag.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 
 use clap::Parser;
 use raidlab_core::{SECTOR_BYTES, Sector};
@@ -98,15 +97,12 @@ pub(crate) fn keep(contents: &[u8]) -> bool {
     })
 }
 
-/// One command at a time: they stop by one flag.
-static ONE: Mutex<()> = Mutex::new(());
-
 /// What `raidlab` prints for some arguments (those behind its name): of `advise`, `drive`, `layout`,
-/// `risk`, `schema` and `study`, which touch nothing unless told to write a file.
+/// `risk`, `schema` and `study`, which touch nothing unless told to write a file; until `stop` is set.
 ///
 /// # Errors
 /// As of the command; other commands are refused.
-pub fn command(arguments: &[String]) -> Result<String, Refused> {
+pub fn command(arguments: &[String], stop: &'static AtomicBool) -> Result<String, Refused> {
     let words = std::iter::once("raidlab").chain(arguments.iter().map(String::as_str));
     let parsed = Arguments::try_parse_from(words).map_err(|error| Refused {
         status: 2,
@@ -126,18 +122,11 @@ pub fn command(arguments: &[String]) -> Result<String, Refused> {
             .to_owned();
         return Err(Refused { status: 2, what });
     }
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    interrupt::begin_in_process();
     KEPT.set(Some(Vec::new()));
-    let done = crate::carry_out(&parsed);
+    let done = interrupt::stopped_by(stop, || crate::carry_out(&parsed));
     let kept = KEPT.take().unwrap_or_default();
     done?;
     Ok(String::from_utf8_lossy(&kept).into_owned())
-}
-
-/// Stops what [`command`] is doing.
-pub fn stop() {
-    interrupt::stop_in_process();
 }
 
 /// An array of Linux md that is found on its members, for reading.
@@ -201,21 +190,23 @@ mod tests {
         text.split(' ').map(str::to_owned).collect()
     }
 
+    static STOP: AtomicBool = AtomicBool::new(false);
+    static STOPPED: AtomicBool = AtomicBool::new(true);
+
     #[test]
     fn what_commands_print_is_given() {
-        let text = command(&words("layout raid5 --members 3 --rows 2")).expect("a layout");
+        let text = command(&words("layout raid5 --members 3 --rows 2"), &STOP).expect("a layout");
         assert!(text.contains("raid5(3)"), "{text}");
-        let error = command(&words("layout raid5 --members 1")).expect_err("too few");
-        assert_eq!(error.status, 2);
-        let error = command(&words("layout raid5 --memberz 1")).expect_err("no such flag");
-        assert!(error.what.contains("--members"), "{error}");
-        let error = command(&words("doctor")).expect_err("not within a program");
-        assert!(error.what.contains("only advise"), "{error}");
+        let refused = |text: &str| command(&words(text), &STOP).expect_err("cannot be");
+        assert_eq!(refused("layout raid5 --members 1").status, 2);
+        assert!(refused("layout raid5 --memberz 1").what.contains("--members"));
+        assert!(refused("doctor").what.contains("only advise"));
+        let stopped = command(&words("risk raid5(4) --json -"), &STOPPED).expect_err("stopped");
+        assert_eq!(stopped.status, 130);
     }
 
     #[test]
     fn a_study_gives_its_document() {
-        static STOP: AtomicBool = AtomicBool::new(false);
         let text = "title = \"One\"\nrounds = 1\ndrives = [{ name = \"nas\", model = \"nas-8tb-7200\", count = 2 }]\n\
                     layouts = [{ level = \"raid1\", members = 2 }]\n\
                     workloads = [{ kind = \"random-read\", size = \"16KiB\" }]\n";
@@ -227,7 +218,6 @@ mod tests {
         });
         assert_eq!(results.expect("results").cells[0].samples.len(), 2);
         assert_eq!(seen.last(), Some(&(2, 2)));
-        static STOPPED: AtomicBool = AtomicBool::new(true);
         let error =
             run_study(&study, None, None, Some(1), &STOPPED, &mut |_, _| {}).expect_err("stopped");
         assert_eq!(error.status, 130);

@@ -1,5 +1,6 @@
 //! Ctrl-C, and requests to terminate: a flag that everything long looks at.
 
+use std::cell::Cell;
 use std::io::{PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
@@ -11,19 +12,22 @@ static FLAG: AtomicBool = AtomicBool::new(false);
 static PIPE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
 static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// Ctrl-C is the business of the program that has raidlab within itself: no handler is installed, and
-/// what the flag was set for is over.
-pub(crate) fn begin_in_process() {
+thread_local! {
+    /// What stops this thread's work, where another program has raidlab within itself.
+    static OWN: Cell<Option<&'static AtomicBool>> = const { Cell::new(None) };
+}
+
+/// Does something that ends when the flag is set: Ctrl-C is the business of the program that has raidlab within
+/// itself, and no handler is installed.
+pub(crate) fn stopped_by<T>(stop: &'static AtomicBool, work: impl FnOnce() -> T) -> T {
     let _ = INSTALLED.set(Ok(()));
-    FLAG.store(false, Ordering::Relaxed);
+    OWN.set(Some(stop));
+    let done = work();
+    OWN.set(None);
+    done
 }
 
-/// What Ctrl-C does, by the program that has raidlab within itself.
-pub(crate) fn stop_in_process() {
-    FLAG.store(true, Ordering::Relaxed);
-}
-
-/// Installs the handler on first use; gives the flag it sets.
+/// Installs the handler on first use; gives the flag it sets, or this thread's own.
 ///
 /// A second Ctrl-C does not kill: what is being removed is removed to the end.
 pub(crate) fn flag() -> Result<&'static AtomicBool, Failure> {
@@ -38,7 +42,7 @@ pub(crate) fn flag() -> Result<&'static AtomicBool, Failure> {
         .map_err(|e| e.to_string())
     });
     installed.clone().map_err(|error| Failure::failed(format!("cannot catch Ctrl-C: {error}")))?;
-    Ok(&FLAG)
+    Ok(OWN.get().unwrap_or(&FLAG))
 }
 
 /// What becomes readable on Ctrl-C, for those that wait for descriptors.

@@ -3,8 +3,8 @@
 //! Exit status: 0 done, 1 failed (also when wrong bytes were found), 2 usage or input that cannot
 //! be, 3 refused because it might destroy something, 4 what was compared got worse, 130 interrupted.
 //!
-//! The program is [`run`]; [`in_process`] is for programs that have raidlab within themselves. None in this
-//! repository has yet.
+//! The program is [`run`]; [`in_process`] is for programs that have raidlab within themselves, as the Python package
+//! in `python/` has.
 #![forbid(unsafe_code)]
 
 mod advise;

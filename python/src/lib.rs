@@ -2,6 +2,9 @@
 //!
 //! Every entry releases the interpreter and turns a panic into an exception; those that take long look for Ctrl-C
 //! meanwhile. What is handed over is text, JSON mostly; frames and plots are made of it in Python.
+// A program of unit tests, which `cargo test --lib` makes, has no Python to link with: it is empty.
+#![cfg(not(test))]
+// Not `forbid`: what macros of pyo3 make is unsafe.
 #![deny(unsafe_code)]
 
 use std::any::Any;
@@ -367,8 +370,8 @@ impl From<StoreError> for NotMerged {
 /// Bytes that are handed over at once.
 const PIECE: usize = 1 << 20;
 
-/// Hands the rows of directories to `each`, some lines at a time, once all are found to be of one sweep; gives what they
-/// are of as JSON.
+/// Hands the rows of directories to `each`, some lines at a time, once all are found to be of one sweep; gives
+/// what they are of as JSON.
 #[pyfunction]
 fn merge(
     py: Python<'_>,

@@ -21,18 +21,19 @@ pub(crate) const BUDGETS: [(&str, u64); 15] = [
     ("instructions", 40),
     ("doc tests", 20),
     ("outside program", 10),
+    ("python", 60),
     ("rustdoc", 30),
     // By turns with rustdoc, instructions and the page.
     ("features", 30),
     // Three minutes.
-    ("build", 180),
+    ("build", 160),
     // Four minutes, with what documents show.
     ("documents", 60),
-    ("guests", 180),
+    ("guests", 160),
     ("page", 15),
     // Four minutes, its build included.
-    ("checker", 125),
-    ("seeded bugs", 70),
+    ("checker", 115),
+    ("seeded bugs", 60),
 ];
 
 /// What was taken from the machine.

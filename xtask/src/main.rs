@@ -27,6 +27,8 @@ mod package;
 #[path = "../../tests/support/packages.rs"]
 mod packages;
 mod pages;
+mod python;
+mod release;
 mod slow;
 mod suite;
 mod targets;
@@ -71,6 +73,15 @@ usage: cargo xtask TASK
                    target/package; --with: packs this static program instead of building one;
                    --try: installs it in a clean Debian (by debootstrap), runs it, its man pages and
                    completions there, and removes it; by root
+  python [--with FILE] [--sample N] [--notebooks | --mutate N]
+                   builds the Python package and runs its tests, the examples of docs/python.md and the notebooks
+                   as scripts, in an environment that pip fills in target/python; skipped by name without Python;
+                   --with: compares it with this raidlab; --sample: one of the scripts, by this number; --notebooks:
+                   runs the notebooks as such, in Jupyter; --mutate: N dicts that are almost studies
+  release [--try]  all that is handed out, in target/release-files: static program, Debian package, wheel, source
+                   distribution, bill of materials, checksums; crates that are published are packed and checked;
+                   --try: installs, uses and removes the package in a clean Debian and the wheel in a clean
+                   environment; by root
   pages [--install] [--shots DIR] [--with FILE] [--only PAGE]
                    opens reports in headless Chromium (chromium, node and npm; --install gets them): errors,
                    requests, figures, sorting, filters, downloads, touch, what is cut off, axe-core;
@@ -142,6 +153,8 @@ fn main() -> ExitCode {
             None => return usage(),
         },
         ["bits", ref more @ ..] => bits::task(&root(), more),
+        ["python", ref more @ ..] => python::task(&root(), more),
+        ["release", ref more @ ..] => release::task(&root(), more),
         ["docs", ref more @ ..] => docs::run(&root(), more),
         ["pages", ref more @ ..] => pages::run(&root(), more),
         ["what-if", ref more @ ..] => what_if::task(&root(), more),
@@ -154,13 +167,9 @@ fn main() -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-            eprintln!("xtask: {error}");
-            ExitCode::from(130)
-        }
         Err(error) => {
             eprintln!("xtask: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(if error.kind() == io::ErrorKind::Interrupted { 130 } else { 1 })
         }
     }
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo;
+use crate::fuzz::target_directory;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const ARCHITECTURE: &str = "amd64";
@@ -43,39 +44,60 @@ impl Options {
 
 /// Packs, and tries what was packed.
 pub(crate) fn run(root: &Path, options: &Options) -> io::Result<bool> {
-    let place = root.join("target/package");
     let program = match &options.with {
         Some(program) => program.clone(),
-        None => build(root)?,
+        None => build(root, &[("RUSTFLAGS", "-C target-feature=+crt-static".to_owned())])?,
     };
+    let packed = pack(root, &program, &[])?;
+    if options.is_tried {
+        try_packed(root, &packed)?;
+    }
+    Ok(true)
+}
+
+/// Tries a program and its package where nothing else is.
+pub(crate) fn try_packed(root: &Path, [program, package]: &[PathBuf; 2]) -> io::Result<()> {
+    let place = place(root);
+    clean::alone(program, &place.join("root"))?;
+    clean::tried(package, &place.join("debian"))
+}
+
+/// Where everything is made.
+fn place(root: &Path) -> PathBuf {
+    target_directory(root).join("package")
+}
+
+/// The program as it is packed, and its package; with variables for what packs it.
+pub(crate) fn pack(
+    root: &Path,
+    program: &Path,
+    settings: &[(&str, String)],
+) -> io::Result<[PathBuf; 2]> {
+    let place = place(root);
     let staged = place.join("staged");
     if staged.exists() {
         fs::remove_dir_all(&staged)?;
     }
     fs::create_dir_all(&place)?;
     let own = place.join("raidlab");
-    fs::copy(&program, &own)?;
+    fs::copy(program, &own)?;
     stage(root, &own, &staged)?;
     let version = env!("CARGO_PKG_VERSION");
     let package = place.join(format!("raidlab_{version}_{ARCHITECTURE}.deb"));
-    checked(
-        Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).args([&staged, &package]),
-    )?;
+    let mut deb = Command::new("dpkg-deb");
+    deb.args(["--build", "--root-owner-group"]).args([&staged, &package]);
+    checked(deb.envs(settings.iter().map(|(name, value)| (name, value))))?;
     println!("{}\n{}", own.display(), package.display());
-    if options.is_tried {
-        clean::alone(&own, &place.join("root"))?;
-        clean::tried(&package, &place.join("debian"))?;
-    }
-    Ok(true)
+    Ok([own, package])
 }
 
-/// As packages have it: all crates as one, its own memory, static.
-fn build(root: &Path) -> io::Result<PathBuf> {
+/// As packages have it: all crates as one, its own memory, static; with variables for cargo.
+pub(crate) fn build(root: &Path, settings: &[(&str, String)]) -> io::Result<PathBuf> {
     let mut command = cargo(root);
-    command.env("RUSTFLAGS", "-C target-feature=+crt-static");
+    command.envs(settings.iter().map(|(name, value)| (name, value)));
     command.args(["build", "--locked", "--profile", "dist", "--features", "mimalloc"]);
     checked(command.args(["--package", "raidlab-cli", "--target", TARGET]))?;
-    Ok(root.join("target").join(TARGET).join("dist/raidlab"))
+    Ok(target_directory(root).join(TARGET).join("dist/raidlab"))
 }
 
 /// The tree of the package.

@@ -108,6 +108,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("features", &|totals| features_of_packages(root, totals)),
         ("doc tests", &|totals| test(&["--doc"], totals)),
         ("outside program", &|_| outside(root)),
+        ("python", &|totals| python(root, told.sample, totals)),
         ("checker", &|_| checker(root, &["--from", &sample])),
         ("seeded bugs", &|_| checker(root, &["--bugs", "--sample", "6", "--by", &by])),
         ("instructions", &|_| crate::instructions::run(root, false)),
@@ -265,6 +266,14 @@ fn documents(root: &Path, sample: u32, totals: &mut Totals) -> io::Result<Outcom
     let mut command = crate::cargo(root);
     command.args(["xtask", "docs", "--sample", &sample.to_string()]);
     command.args(["--with", "target/checker/raidlab"]);
+    read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
+}
+
+/// Builds and tests the Python package against the program that tests built, with one of its scripts.
+fn python(root: &Path, sample: u32, totals: &mut Totals) -> io::Result<Outcome> {
+    let mut command = crate::cargo(root);
+    command.args(["xtask", "python", "--sample", &sample.to_string()]);
+    command.args(["--with", "target/debug/raidlab"]);
     read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
 }
 

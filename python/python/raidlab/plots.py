@@ -165,7 +165,7 @@ def _row(axes: Axes, results: Results, title: str, cells: list[Cell]) -> None:
         percent = cell.get("percent_vs_baseline")
         behind = "" if percent is None or cell["layout"] in baseline else f" ({percent:+.1f} %)"
         end = max([cell["median"], *cell["samples"], *(cell["ci95"] or [])])
-        star = " *" if cell["median"] == best and len(cells) > 1 else ""
+        star = " ★" if cell["median"] == best and len(cells) > 1 else ""
         axes.annotate(
             f"{cell['median']:.4g}{behind}{star}", (end, at), (6, 0), textcoords="offset points", va="center", size=9,
             weight="bold" if star else "normal",
@@ -196,7 +196,7 @@ def _finish(axes: Axes, title: str, x: str, y: str) -> None:
 
 
 def _plain(axes: Axes, title: str) -> None:
-    axes.set_title(title, loc="left", fontsize=10, fontweight="semibold", color=_INK)
+    axes.set_title(title, loc="left", fontsize=10, fontweight="bold", color=_INK)
     axes.set_axisbelow(True)
     axes.tick_params(length=0, labelsize=9)
     for spine in axes.spines.values():

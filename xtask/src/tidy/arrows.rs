@@ -34,6 +34,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("what-if", &["core", "models", "sim", "results", "study", "predict", "report"]),
     ("cli", CLI),
     ("fuzz", FUZZ),
+    ("python", &["cli", "core", "store", "sweep"]),
     ("hot-paths", &["core", "parity", "models", "sim", "workload", "engine"]),
 ];
 
@@ -101,7 +102,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Breach> {
         let arrows = if directory == "xtask" {
             // Its statistics are those of reports.
             Some(("xtask", &["results"] as &[&str]))
-        } else if let Some(name) = directory.strip_prefix("crates/") {
+        } else if directory == "python" || directory.starts_with("crates/") {
+            let name = directory.trim_start_matches("crates/");
             ARROWS.into_iter().find(|(of, _)| *of == name)
         } else {
             continue;

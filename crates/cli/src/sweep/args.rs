@@ -83,6 +83,7 @@ pub(crate) fn parse_shard(text: &str) -> Result<(u64, u64), String> {
     raidlab merge rows --rows all.jsonl --csv all.csv --parquet all.parquet\n  \
     raidlab merge node1 node2 --partial             of what is there so far\n  \
     raidlab merge rows --json                       how many rows, errors and missing parts\n\n\
+    Parquet: raidlab.read_rows(DIR) of the Python package gives a table that writes it.\n\n\
     Exit status: 0 done, 1 failed, or parts are missing, 2 bad input.")]
 pub(crate) struct MergeOptions {
     /// Directories of `raidlab sweep --out`

@@ -95,7 +95,7 @@ pub(crate) fn pack(
 pub(crate) fn build(root: &Path, settings: &[(&str, String)]) -> io::Result<PathBuf> {
     let mut command = cargo(root);
     command.envs(settings.iter().map(|(name, value)| (name, value)));
-    command.args(["build", "--locked", "--profile", "dist", "--features", "mimalloc"]);
+    command.args(["build", "--locked", "--profile", "dist", "--features", "mimalloc,tls,parquet"]);
     checked(command.args(["--package", "raidlab-cli", "--target", TARGET]))?;
     Ok(target_directory(root).join(TARGET).join("dist/raidlab"))
 }

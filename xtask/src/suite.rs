@@ -60,7 +60,7 @@ impl Options {
 
 /// Steps of which each commit runs one, another one for each number: what they find seldom changes, and each has
 /// a build of its own or takes long.
-const BY_TURNS: [&str; 4] = ["rustdoc", "instructions", "page", "features"];
+const BY_TURNS: [&str; 5] = ["rustdoc", "instructions", "page", "features", "python"];
 
 /// The step that all later ones need.
 const BUILD: &str = "build";

@@ -26,8 +26,8 @@ const fn floor(clock: Clock) -> f64 {
 /// version comes out as it would be written today.
 ///
 /// # Errors
-/// [`ResultsErrorKind::SchemaVersion`] of a version that is newer, or none at all; [`ResultsErrorKind::Malformed`] when the
-/// text is no such document.
+/// [`ResultsErrorKind::SchemaVersion`] of a version that is newer, or none at all;
+/// [`ResultsErrorKind::Malformed`] when the text is no such document.
 pub fn upgrade(text: &str) -> Result<String, ResultsError> {
     let mut value: Value = serde_json::from_str(text).map_err(ResultsError::malformed)?;
     let Some(several) = value.get_mut("replays") else { return one(value)?.to_json() };

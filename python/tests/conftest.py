@@ -1,8 +1,11 @@
 import os
 import shutil
 import signal
+import subprocess
 
 import pytest
+
+import raidlab
 
 STUDY = {
     "title": "Small reads",
@@ -26,6 +29,11 @@ def program():
     found = os.environ.get("RAIDLAB_PROGRAM") or shutil.which("raidlab")
     if not found:
         pytest.skip("needs the program raidlab: set RAIDLAB_PROGRAM")
+    version = subprocess.run([found, "--version"], check=True, capture_output=True, text=True).stdout
+    commit = raidlab._raidlab.version()[1]
+    # Rows of sweeps name it.
+    if commit and commit not in version:
+        pytest.fail(f"the package is of commit {commit}, the program is {version}")
     return found
 
 

@@ -134,7 +134,8 @@ fn bill_of_materials(root: &Path, settings: &Settings) -> io::Result<Option<Path
     let name = "raidlab.cdx";
     let mut command = cargo(root);
     command.args(["cyclonedx", "--format", "json", "--override-filename", name]);
-    command.args(["--no-build-deps", "--all-features", "--manifest-path", "crates/cli/Cargo.toml"]);
+    command.args(["--no-build-deps", "--features", "mimalloc"]);
+    command.args(["--manifest-path", "crates/cli/Cargo.toml"]);
     let made = command.env("SOURCE_DATE_EPOCH", &settings.time).status()?.success();
     let file = format!("{name}.json");
     let kept = target_directory(root).join(&file);
@@ -143,7 +144,8 @@ fn bill_of_materials(root: &Path, settings: &Settings) -> io::Result<Option<Path
         let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
         let beside = manifest.with_file_name(&file);
         if package["name"] == "raidlab-cli" && made {
-            fs::copy(&beside, &kept)?;
+            let text = fs::read_to_string(&beside)?;
+            fs::write(&kept, text.replace(&root.display().to_string(), "/raidlab"))?;
         }
         if beside.exists() {
             fs::remove_file(beside)?;

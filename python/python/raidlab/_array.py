@@ -78,7 +78,7 @@ class Array(io.RawIOBase):
         """Some bytes from a place on; fewer at the end. Takes no notice of where the file is."""
         if length < 0 or offset < 0:
             raise ValueError("a negative length or offset")
-        pieces = []
+        pieces: list[bytes] = []
         while True:
             piece = self._piece(length, offset)
             if not piece:

@@ -44,9 +44,10 @@ def _value(value: object, where: str, depth: int) -> str:
         return _quoted(value, where)
     # Those of numpy, too.
     if isinstance(value, numbers.Integral):
-        if not -(2**63) <= value < 2**63:
-            raise InputError(f"{where}: {value} has more than 64 bits")
-        return str(int(value))
+        number = int(value)
+        if not -(2**63) <= number < 2**63:
+            raise InputError(f"{where}: {number} has more than 64 bits")
+        return str(number)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InputError(f"{where}: {value} is no number")

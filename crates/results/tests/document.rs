@@ -154,7 +154,7 @@ fn other_texts_are_refused() {
     let newer = text.replace("\"schema_version\": 2", "\"schema_version\": 3");
     let error = Results::from_json(&newer).unwrap_err();
     assert_eq!(error.kind, ResultsErrorKind::SchemaVersion);
-    let said = "the document has schema_version 3; this version of raidlab reads 2";
+    let said = "the document has schema_version 3; this version of raidlab reads 2; a newer raidlab made it";
     assert_eq!(error.to_string(), said);
     for wrong in ["", "{}", "[2]", &text[..text.len() / 2]] {
         assert_eq!(Results::from_json(wrong).unwrap_err().kind, ResultsErrorKind::Malformed);

@@ -30,7 +30,7 @@ pub(crate) fn wheel(
         fs::remove_dir_all(&wheels)?;
     }
     let mut maturin = Command::new(python.with_file_name("maturin"));
-    maturin.current_dir(root).args(["build", "--profile", "dist", "--locked"]);
+    maturin.current_dir(root).args(["build", "--release", "--locked"]);
     maturin.args(["--sdist", "--out"]).arg(&wheels).envs(settings.iter().map(|(k, v)| (k, v)));
     if !done(&mut maturin)? {
         return Err(io::Error::other("maturin failed"));

@@ -21,7 +21,7 @@ pub(crate) const BUDGETS: [(&str, u64); 16] = [
     ("instructions", 40),
     ("doc tests", 20),
     ("outside program", 10),
-    ("python", 60),
+    ("python", 75),
     ("rustdoc", 30),
     // By turns with rustdoc, instructions, python and the page.
     ("features", 30),
@@ -29,10 +29,10 @@ pub(crate) const BUDGETS: [(&str, u64); 16] = [
     ("build", 160),
     // Four minutes, with what documents show.
     ("documents", 60),
-    ("guests", 160),
+    ("guests", 150),
     ("page", 15),
     // Four minutes, its build included.
-    ("checker", 115),
+    ("checker", 110),
     ("seeded bugs", 60),
 ];
 

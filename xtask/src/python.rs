@@ -288,7 +288,16 @@ fn notebooks(python: &Python, scripts: &[Script]) -> io::Result<bool> {
     let mut passed = true;
     for script in scripts.iter().filter(|script| script.name != EXAMPLES) {
         let mut jupytext = python.command(&script.directory);
-        jupytext.args(["-m", "jupytext", "--quiet", "--to", "ipynb", "--execute"]);
+        jupytext.args([
+            "-m",
+            "jupytext",
+            "--quiet",
+            "--to",
+            "ipynb",
+            "--execute",
+            "--set-kernel",
+            "python3",
+        ]);
         // Plots are drawn into the notebook.
         let good = done(jupytext.arg(script.path()).env_remove("MPLBACKEND"))?;
         let notebook = script.path().with_extension("ipynb");

@@ -29,11 +29,13 @@ pub(crate) fn wheel(
     if wheels.exists() {
         fs::remove_dir_all(&wheels)?;
     }
-    let mut maturin = Command::new(python.with_file_name("maturin"));
-    maturin.current_dir(root).args(["build", "--release", "--locked"]);
-    maturin.args(["--sdist", "--out"]).arg(&wheels).envs(settings.iter().map(|(k, v)| (k, v)));
-    if !done(&mut maturin)? {
-        return Err(io::Error::other("maturin failed"));
+    // The wheel not of the source distribution, as it were then built in a place of a random name.
+    for what in [&["sdist"] as &[&str], &["build", "--release", "--locked"]] {
+        let mut maturin = Command::new(python.with_file_name("maturin"));
+        maturin.current_dir(root).args(what).arg("--out").arg(&wheels);
+        if !done(maturin.envs(settings.iter().map(|(name, value)| (name, value))))? {
+            return Err(io::Error::other("maturin failed"));
+        }
     }
     Ok(Ok([made(&wheels, ".whl")?, made(&wheels, ".tar.gz")?]))
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use raidlab_kernel_study::Binaries;
@@ -45,7 +45,8 @@ pub(super) fn run(directory: &Path, asked: &Asked) -> Result<(), Error> {
     }
     let (stop, _kept) = io::pipe()?;
     let bench = Bench { asked, binaries: Binaries::find(&asked.kernel)?, stop: &stop };
-    let work = Work { head: bench.head()?, cells: cells(asked, &drawing, &bench.head()?)? };
+    let own = bench.head()?;
+    let work = Work { cells: cells(asked, &drawing, &own)?, head: own };
     if work.cells.is_empty() {
         eprintln!("no cell is asked for that is not measured");
         return Ok(());
@@ -54,11 +55,7 @@ pub(super) fn run(directory: &Path, asked: &Asked) -> Result<(), Error> {
     let of = shards.head().shards;
     let (first, last) = asked.shard.map_or((1, of), |(shard, _)| (shard, shard));
     let next = AtomicU64::new(first);
-    let late = AtomicBool::new(false);
-    let is_late = || {
-        let now = asked.time.is_some_and(|time| began.elapsed() >= time);
-        late.fetch_or(now, Ordering::Relaxed) || now
-    };
+    let is_late = || asked.time.is_some_and(|time| began.elapsed() >= time);
     let measure = |thread: usize| -> Result<(), String> {
         loop {
             let shard = next.fetch_add(1, Ordering::Relaxed);

@@ -191,6 +191,32 @@ fn many_make_one_directory_at_once() {
 }
 
 #[test]
+fn of_different_work_at_once_only_the_first_makes_the_directory() {
+    let scratch = Scratch::new("first");
+    let begun = Barrier::new(8);
+    for round in 0..50 {
+        let path = scratch.path(&round.to_string());
+        let create = |id: &'static str| {
+            begun.wait();
+            Shards::create(&path, &head(id, 10, 2)).map(|_| id).map_err(|error| error.kind)
+        };
+        let made = std::thread::scope(|scope| {
+            let create = &create;
+            let threads: Vec<_> =
+                (0..8).map(|number| scope.spawn(move || create(["a", "b"][number % 2]))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+        });
+        let there = Shards::open(&path).expect("made").head().id.clone();
+        for (number, one) in made.into_iter().enumerate() {
+            let own = ["a", "b"][number % 2];
+            let expected = if own == there { Ok(own) } else { Err(StoreErrorKind::Mixed) };
+            assert_eq!(one, expected, "round {round}, {number}");
+        }
+        assert_eq!(fs::read_dir(&path).expect("a directory").count(), 1, "nothing but the head");
+    }
+}
+
+#[test]
 fn errors_are_run_again_from_the_first_on() {
     let scratch = Scratch::new("errors");
     let directory = scratch.path("rows");

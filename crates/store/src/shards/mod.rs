@@ -112,7 +112,7 @@ impl Shards {
         fs::create_dir_all(directory).map_err(|error| StoreError::io(directory, error))?;
         let path = directory.join(HEAD);
         if !path.exists() {
-            write_whole(&path, head)?;
+            write_first(&path, head)?;
         }
         let there = Self::open(directory)?;
         if let Some(difference) = differences(&there.head, head) {
@@ -328,17 +328,41 @@ fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
 
 /// Writes a file of JSON whole or not at all; who does the same at the same time writes the same.
 fn write_whole(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    put(&written(path, value)?, path, |part| fs::rename(part, path))
+}
+
+/// The same, but a file that is there by then stays: others may want to write something else.
+fn write_first(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    let part = written(path, value)?;
+    put(&part, path, |part| match fs::hard_link(part, path) {
+        Ok(()) => fs::remove_file(part),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::remove_file(part),
+        // A filesystem without links: the last that writes wins.
+        Err(_) => fs::rename(part, path),
+    })
+}
+
+/// Writes a file of JSON beside where it is to be.
+fn written(path: &Path, value: &impl Serialize) -> Result<PathBuf, StoreError> {
     let (part, mut file) = beside(path).map_err(|error| StoreError::io(path, error))?;
-    let written = (|| {
+    put(&part, path, |_| {
         let mut text = serde_json::to_vec_pretty(value)?;
         text.push(b'\n');
         file.write_all(&text)?;
-        file.sync_data()?;
-        fs::rename(&part, path)
-    })();
-    written.map_err(|error| {
+        file.sync_data()
+    })?;
+    Ok(part)
+}
+
+/// Does something with the file beside, which goes when that fails.
+fn put(
+    part: &Path,
+    path: &Path,
+    action: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), StoreError> {
+    action(part).map_err(|error| {
         // What cannot be removed is not worth another error.
-        let _ = fs::remove_file(&part);
+        let _ = fs::remove_file(part);
         StoreError::io(path, error)
     })
 }

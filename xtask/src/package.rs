@@ -17,6 +17,8 @@ use crate::fuzz::target_directory;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const ARCHITECTURE: &str = "amd64";
+/// What the program is built with beside what it always has.
+pub(crate) const FEATURES: &str = "mimalloc,tls,parquet";
 
 /// What to do.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -95,7 +97,7 @@ pub(crate) fn pack(
 pub(crate) fn build(root: &Path, settings: &[(&str, String)]) -> io::Result<PathBuf> {
     let mut command = cargo(root);
     command.envs(settings.iter().map(|(name, value)| (name, value)));
-    command.args(["build", "--locked", "--profile", "dist", "--features", "mimalloc,tls,parquet"]);
+    command.args(["build", "--locked", "--profile", "dist", "--features", FEATURES]);
     checked(command.args(["--package", "raidlab-cli", "--target", TARGET]))?;
     Ok(target_directory(root).join(TARGET).join("dist/raidlab"))
 }

@@ -306,7 +306,7 @@ fn what_if(root: &Path, opener: &Opener, program: &Path, shots: Option<&Path>) -
         return Ok(true);
     }
     let page = opener.place.join("what-if.html");
-    let is_small = crate::what_if::build(root, &page)?;
+    let is_small = crate::what_if::build(root, &page, &[])?;
     let arguments = [&page, program, shots.unwrap_or(Path::new("-"))];
     let is_good = opener.script(root, "what-if.mjs", &arguments)?.map_err(io::Error::other)?;
     Ok(is_small && is_good)

@@ -1,8 +1,8 @@
 //! `cargo xtask release`: everything that is handed out, with checksums, in `target/release-files`.
 //!
-//! The static program and the Debian package, the wheel and the source distribution of the Python package, the crates
-//! that are published (only packed and checked here), a list of what the program is made of, and the SHA-256 of each
-//! file. From the same commit and toolchain come the same bytes, wherever cargo builds.
+//! The static program and the Debian package, the wheel and the source distribution of the Python package, the
+//! what-if page, the crates that are published (only packed and checked here), a list of what the program is made of,
+//! and the SHA-256 of each file. From the same commit and toolchain come the same bytes, wherever cargo builds.
 
 use std::env;
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::fuzz::target_directory;
-use crate::{cargo, metadata, package, python};
+use crate::{cargo, metadata, package, python, what_if};
 
 /// The crates that are of use without the rest, have no dependencies among ours, and whose interfaces follow
 /// semantic versioning: all others may change from one version to the next.
@@ -53,6 +53,7 @@ fn run(root: &Path, is_tried: bool) -> io::Result<bool> {
             made.extend([wheel, sources]);
         }
     }
+    made.extend(what_if_page(root, &settings)?);
     made.extend(bill_of_materials(root, &settings)?);
     if is_tried {
         package::try_packed(root, &[program, deb])?;
@@ -122,6 +123,19 @@ impl Settings {
     }
 }
 
+/// The what-if page, unless what it is built with is missing.
+fn what_if_page(root: &Path, settings: &Settings) -> io::Result<Option<PathBuf>> {
+    if let Some(missing) = what_if::missing(root)? {
+        println!("skipped: what-if page: {missing}");
+        return Ok(None);
+    }
+    let page = target_directory(root).join("what-if/raidlab-what-if.html");
+    match what_if::build(root, &page, &settings.all(&[]))? {
+        true => Ok(Some(page)),
+        false => Err(io::Error::other("the what-if page is too large")),
+    }
+}
+
 /// What the program is made of, by cargo-cyclonedx.
 fn bill_of_materials(root: &Path, settings: &Settings) -> io::Result<Option<PathBuf>> {
     if !cargo(root).args(["cyclonedx", "--version"]).output()?.status.success() {
@@ -134,7 +148,7 @@ fn bill_of_materials(root: &Path, settings: &Settings) -> io::Result<Option<Path
     let name = "raidlab.cdx";
     let mut command = cargo(root);
     command.args(["cyclonedx", "--format", "json", "--override-filename", name]);
-    command.args(["--no-build-deps", "--features", "mimalloc"]);
+    command.args(["--no-build-deps", "--features", package::FEATURES]);
     command.args(["--manifest-path", "crates/cli/Cargo.toml"]);
     let made = command.env("SOURCE_DATE_EPOCH", &settings.time).status()?.success();
     let file = format!("{name}.json");

@@ -52,7 +52,7 @@ pub(crate) fn task(root: &Path, arguments: &[&str]) -> io::Result<bool> {
     }
     let own = crate::fuzz::target_directory(root).join("what-if/raidlab-what-if.html");
     let page = options.out.clone().unwrap_or(own);
-    let is_small = build(root, &page)?;
+    let is_small = build(root, &page, &[])?;
     let Some(program) = &options.time else { return Ok(is_small) };
     let opener = match Opener::find(root, false)? {
         Ok(opener) => opener,
@@ -75,9 +75,10 @@ pub(crate) fn missing(root: &Path) -> io::Result<Option<String>> {
         .then(|| format!("needs the standard library of {TARGET}: rustup target add {TARGET}")))
 }
 
-/// Writes the page; whether it is small enough.
-pub(crate) fn build(root: &Path, page: &Path) -> io::Result<bool> {
+/// Writes the page, with variables for cargo; whether it is small enough.
+pub(crate) fn build(root: &Path, page: &Path, settings: &[(&str, String)]) -> io::Result<bool> {
     let mut cargo = crate::cargo(root);
+    cargo.envs(settings.iter().map(|(name, value)| (name, value)));
     cargo.args([
         "rustc",
         "--locked",

@@ -25,7 +25,7 @@ mod process;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A sample is every so many-th block.
-const PARTS: usize = 6;
+const PARTS: usize = 12;
 
 /// Lines of output that are shown of a command that failed.
 const SHOWN: usize = 20;

@@ -1,11 +1,12 @@
 //! The test command: one step after the other, until one fails.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
 use crate::budget::{self, Table};
+use crate::fuzz::target_directory;
 use crate::guests::Targets;
 use crate::packages;
 use crate::slow;
@@ -60,7 +61,7 @@ impl Options {
 
 /// Steps of which each commit runs one, another one for each number: what they find seldom changes, and each has
 /// a build of its own or takes long.
-const BY_TURNS: [&str; 5] = ["rustdoc", "instructions", "page", "features", "python"];
+pub(crate) const BY_TURNS: [&str; 5] = ["rustdoc", "instructions", "page", "features", "python"];
 
 /// The step that all later ones need.
 const BUILD: &str = "build";
@@ -109,10 +110,9 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("doc tests", &|totals| test(&["--doc"], totals)),
         ("outside program", &|_| outside(root)),
         ("python", &|totals| python(root, told.sample, totals)),
-        ("checker", &|_| checker(root, &["--from", &sample])),
-        ("seeded bugs", &|_| checker(root, &["--bugs", "--sample", "6", "--by", &by])),
+        ("checker", &|_| check(root, &["--from", &sample])),
+        ("seeded bugs", &|_| check(root, &["--bugs", "--sample", "6", "--by", &by])),
         ("instructions", &|_| crate::instructions::run(root, false)),
-        // With the raidlab that the checker is part of, so that there is none to build.
         ("documents", &|totals| documents(root, told.sample, totals)),
         ("page", &|_| page(root)),
     ];
@@ -256,31 +256,33 @@ fn first_seed(sample: u32) -> u32 {
     sample % 70 * 2000
 }
 
-/// Runs the checker, in the one build in which bugs can be planted, so that there is one to wait for.
-fn checker(root: &Path, arguments: &[&str]) -> io::Result<Outcome> {
-    Ok(crate::check(root, arguments).status()?.success().into())
+/// The raidlab that tests built: a build for each step would take longer than the steps.
+fn program(root: &Path) -> PathBuf {
+    target_directory(root).join("debug/raidlab")
+}
+
+/// Runs the checker.
+fn check(root: &Path, arguments: &[&str]) -> io::Result<Outcome> {
+    Ok(Command::new(program(root)).arg("check").args(arguments).status()?.success().into())
 }
 
 /// Runs a sample of the commands in the documents.
 fn documents(root: &Path, sample: u32, totals: &mut Totals) -> io::Result<Outcome> {
     let mut command = crate::cargo(root);
-    command.args(["xtask", "docs", "--sample", &sample.to_string()]);
-    command.args(["--with", "target/checker/raidlab"]);
+    command.args(["xtask", "docs", "--sample", &sample.to_string(), "--with"]).arg(program(root));
     read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
 }
 
-/// Builds and tests the Python package against the program that tests built, with one of its scripts.
+/// Builds and tests the Python package, with one of its scripts.
 fn python(root: &Path, sample: u32, totals: &mut Totals) -> io::Result<Outcome> {
     let mut command = crate::cargo(root);
-    command.args(["xtask", "python", "--sample", &sample.to_string()]);
-    command.args(["--with", "target/debug/raidlab"]);
+    command.args(["xtask", "python", "--sample", &sample.to_string(), "--with"]).arg(program(root));
     read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
 }
 
 /// Opens the page of the default run in a browser.
 fn page(root: &Path) -> io::Result<Outcome> {
-    let program = root.join("target/checker/raidlab");
-    Ok(match crate::pages::one(root, &program)? {
+    Ok(match crate::pages::one(root, &program(root))? {
         Ok(good) => good.into(),
         Err(missing) => Outcome::LeftOut(missing),
     })
@@ -306,7 +308,7 @@ fn outside(root: &Path) -> io::Result<Outcome> {
         "--manifest-path",
         "examples/own-member/Cargo.toml",
     ]);
-    Ok(command.args(["--target-dir", "target"]).status()?.success().into())
+    Ok(command.arg("--target-dir").arg(target_directory(root)).status()?.success().into())
 }
 
 fn document(root: &Path) -> io::Result<Outcome> {

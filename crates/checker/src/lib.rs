@@ -12,7 +12,7 @@
 //! * [`swarm`]: random arrays, work and faults, one seed per run.
 //! * [`part`]: all of these divided into parts that can run separately, and their sum.
 //! * [`reproduction`]: repeats one run from what a broken guarantee prints.
-//! * `mutation`: plants bugs, and searches for them with all of these; needs the feature `seeded-bugs`.
+//! * `mutation`: plants bugs, and searches for them with all of these; only in builds with debug assertions.
 //! * [`choices`]: makes every choice in turn, or by a seed.
 //!
 //! Nothing here reads a clock, starts a thread, draws from anything but a seed, or knows modelled drives. A sector
@@ -39,7 +39,7 @@ pub mod device;
 pub mod fault_points;
 pub mod harness;
 pub mod log;
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 pub mod mutation;
 pub mod oracle;
 pub mod part;

@@ -340,7 +340,7 @@ impl Part {
     }
 
     /// The same with a bug planted.
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     #[must_use]
     pub fn with_bug(&self, bug: raidlab_core::bugs::Bug) -> Self {
         let mut part = self.clone();

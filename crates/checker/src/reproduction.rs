@@ -100,7 +100,7 @@ impl Display for Reproduction {
                 write!(f, "--mode {} ", mode.name())?;
             }
         }
-        #[cfg(feature = "seeded-bugs")]
+        #[cfg(debug_assertions)]
         if let Some(bug) = self.options.bug {
             write!(f, "--bug {} ", bug.name())?;
         }
@@ -292,12 +292,12 @@ impl Reproduction {
         }
     }
 
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     fn plant(&self, harness: &mut super::harness::HarnessConfig) {
         harness.bug = self.options.bug;
     }
 
-    #[cfg(not(feature = "seeded-bugs"))]
+    #[cfg(not(debug_assertions))]
     fn plant(&self, _: &mut super::harness::HarnessConfig) {
         let Self { .. } = self;
     }
@@ -338,12 +338,12 @@ fn array_of(harness: &super::harness::HarnessConfig) -> Small {
     Small { layout, mode, bytes: harness.bytes }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 fn planted(harness: &super::harness::HarnessConfig) -> Options {
     Options { bug: harness.bug, ..Options::default() }
 }
 
-#[cfg(not(feature = "seeded-bugs"))]
+#[cfg(not(debug_assertions))]
 fn planted(_: &super::harness::HarnessConfig) -> Options {
     Options::default()
 }

@@ -1,6 +1,5 @@
 //! The tests of this crate as one program: each program more is linked and holds the shared parts once more.
 
-mod bugs;
 mod crash;
 mod drives;
 mod fault_points;

@@ -33,7 +33,7 @@ fn steps_that_cannot_be_taken_are_told_with_the_log_so_far() {
     assert!(ended.broken.expect("there is no such crash").contains("a crash decides"));
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 mod planted {
     use super::*;
     use raidlab_checker::crash::CrashConfig;

@@ -135,7 +135,7 @@ fn ctrl_c_ends_a_check() {
     assert!(!ran.stdout.contains("hash "), "a part has no hash: {}", ran.stdout);
 }
 
-#[cfg(not(feature = "seeded-bugs"))]
+#[cfg(not(debug_assertions))]
 #[test]
 fn bugs_need_a_build_of_their_own() {
     raidlab(["check", "--bugs"]).refused(&["no seeded bugs", "cargo xtask bugs"]);
@@ -144,7 +144,7 @@ fn bugs_need_a_build_of_their_own() {
 }
 
 /// Broken promises of every kind, each replayed from the command that was printed.
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 #[test]
 fn the_printed_command_gives_the_same_log() {
     let kinds = [
@@ -178,7 +178,7 @@ fn the_printed_command_gives_the_same_log() {
     }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 #[test]
 fn a_planted_bug_is_found() {
     let one = ["check", "--bugs", "--bug=ReadErrorIgnored", "--seeds=0", "--crash-states=100"];

@@ -1,6 +1,7 @@
 //! Bugs that can be planted in an array, to see whether its checker finds them.
 //!
-//! Without the feature `seeded-bugs` nothing can be planted and the questions cost nothing.
+//! Only in builds with debug assertions, such as those of tests: in others nothing can be planted and the questions
+//! cost nothing.
 
 macro_rules! bugs {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {

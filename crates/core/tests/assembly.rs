@@ -106,7 +106,7 @@ fn judge(config: &Config, copies: &[Option<Superblock>]) {
     }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 thread_local! {
     /// What is planted in arrays as they start.
     static PLANTED: std::cell::Cell<Option<raidlab_core::bugs::Bug>> =
@@ -114,7 +114,7 @@ thread_local! {
 }
 
 fn assemble(config: &Config, found: &Found) -> Result<Array, AssembleError> {
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     if let Some(bug) = PLANTED.get() {
         let allow = Allow { dirty_degraded: true, ..Allow::default() };
         let planted = |allow| {
@@ -515,7 +515,7 @@ fn a_start_that_is_interrupted_again_and_again_ends_the_same() {
     }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 #[test]
 fn a_vote_with_a_bug_is_seen() {
     use raidlab_core::bugs::Bug;

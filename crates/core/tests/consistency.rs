@@ -16,7 +16,7 @@ use raidlab_random::SplitMix64;
 const SECTORS: u64 = 64;
 const CHUNK: Sectors = Sectors(4);
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 thread_local! {
     /// What the next array is planted with.
     static PLANTED: Cell<Option<raidlab_core::bugs::Bug>> = const { Cell::new(None) };
@@ -113,7 +113,7 @@ fn steps_keep_the_rules(config: &Config, seed: u64, steps: u32, lost: Option<u16
     let context = format!("{} {:?} seed {seed}", config.layout, config.settings.consistency);
     let mut random = SplitMix64::new(seed);
     let mut driver = Driver::new(config);
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     if let Some(bug) = PLANTED.get() {
         driver.array.plant(bug);
     }
@@ -557,7 +557,7 @@ fn after_a_crash_what_disagrees_is_known() {
     }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 mod planted {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 

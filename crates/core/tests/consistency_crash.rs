@@ -53,7 +53,7 @@ impl Bench {
         };
         config.settings.cached_stripes = (seed % 2 * 4) as u32;
         let mut driver = Driver::new(&config);
-        #[cfg(feature = "seeded-bugs")]
+        #[cfg(debug_assertions)]
         if let Some(bug) = PLANTED.get() {
             driver.array.plant(bug);
         }
@@ -168,7 +168,7 @@ impl Bench {
         // Any of them may have survived; which, nobody knows.
         self.values.iter_mut().flatten().for_each(|value| value.write = None);
         self.driver.reassemble(&self.config, &self.away, allow).expect("starts");
-        #[cfg(feature = "seeded-bugs")]
+        #[cfg(debug_assertions)]
         if let Some(bug) = PLANTED.get() {
             self.driver.array.plant(bug);
         }
@@ -214,7 +214,7 @@ impl Bench {
     }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 thread_local! {
     /// What is planted in every array.
     static PLANTED: Cell<Option<raidlab_core::bugs::Bug>> =
@@ -458,7 +458,7 @@ fn steps(bench: &mut Bench, most: u64) {
     }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 mod planted {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -54,7 +54,7 @@ struct Bench {
     slow: bool,
     /// Entries that the journal takes.
     journal_fails: Option<u64>,
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     bug: Option<raidlab_core::bugs::Bug>,
 }
 
@@ -88,7 +88,7 @@ impl Bench {
             replaced: 0,
             slow: seed.is_multiple_of(2),
             journal_fails: None,
-            #[cfg(feature = "seeded-bugs")]
+            #[cfg(debug_assertions)]
             bug: None,
         }
     }
@@ -295,7 +295,7 @@ impl Bench {
         });
         self.note_start();
         self.excepted.extend(&self.lost);
-        #[cfg(feature = "seeded-bugs")]
+        #[cfg(debug_assertions)]
         self.plant();
     }
 
@@ -335,7 +335,7 @@ impl Bench {
         }
     }
 
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     fn plant(&mut self) {
         self.bug.into_iter().for_each(|bug| self.driver.array.plant(bug));
     }
@@ -652,7 +652,7 @@ fn a_replay_ends_when_the_array_is_lost_in_it() {
     assert!(lost > 200, "only {lost} were lost in a replay");
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 #[test]
 fn every_bug_planted_in_the_logs_is_found() {
     use raidlab_core::bugs::Bug;

@@ -190,7 +190,7 @@ fn batches_read_back_in_any_order_and_with_a_member_failing() {
     }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 #[test]
 fn a_batch_that_loses_its_last_write_is_found() {
     use raidlab_core::bugs::Bug;
@@ -350,7 +350,7 @@ fn a_cache_changes_nothing_but_the_number_of_reads() {
     }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 #[test]
 fn a_cache_that_keeps_old_parity_is_found() {
     use raidlab_core::bugs::Bug;
@@ -403,7 +403,7 @@ fn a_cache_saves_the_reads_of_small_writes_and_of_lost_chunks() {
     assert_eq!(degraded, 0, "everything was read or computed once");
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 #[test]
 fn every_bug_planted_in_stripes_is_found() {
     use raidlab_core::Rotation;

@@ -53,7 +53,7 @@ impl Harness {
 
     /// Plants the configured bug.
     pub(super) fn plant(&mut self) {
-        #[cfg(feature = "seeded-bugs")]
+        #[cfg(debug_assertions)]
         if let Some(bug) = self.config.bug {
             self.array.plant(bug);
         }
@@ -86,13 +86,13 @@ impl Harness {
         }
     }
 
-    #[cfg(not(feature = "seeded-bugs"))]
+    #[cfg(not(debug_assertions))]
     fn assembled(&self, found: &Found, allow: Allow) -> Result<Array, AssembleError> {
         Array::assemble(&Wanted::from(&self.config.array), found, allow)
             .map(|started| started.array)
     }
 
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     fn assembled(&self, found: &Found, allow: Allow) -> Result<Array, AssembleError> {
         let wanted = Wanted::from(&self.config.array);
         let started = match self.config.bug {

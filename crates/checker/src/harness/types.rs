@@ -31,7 +31,7 @@ pub struct HarnessConfig {
     /// Nothing is excepted from the promise: shows what a mode does not protect from.
     pub strict: bool,
     /// A bug to plant, where the core was built to have some.
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     pub bug: Option<raidlab_core::bugs::Bug>,
 }
 
@@ -47,7 +47,7 @@ impl HarnessConfig {
             replacements: true,
             bytes: false,
             strict: false,
-            #[cfg(feature = "seeded-bugs")]
+            #[cfg(debug_assertions)]
             bug: None,
         }
     }

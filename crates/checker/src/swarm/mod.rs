@@ -146,7 +146,7 @@ pub struct Options {
     /// Keep the lines of the log.
     pub lines: bool,
     /// A bug to plant, where the core was built to have some.
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     pub bug: Option<raidlab_core::bugs::Bug>,
 }
 

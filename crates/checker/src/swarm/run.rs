@@ -82,7 +82,7 @@ impl Run {
         let superblocks = config.settings.consistency.has_superblocks();
         set_up.bytes = superblocks && random.chance(DUTIES);
         set_up.lines = options.lines;
-        #[cfg(feature = "seeded-bugs")]
+        #[cfg(debug_assertions)]
         {
             set_up.bug = options.bug;
         }

@@ -1,7 +1,7 @@
 //! `raidlab check`: whether the array code keeps its promises, whatever fails.
 
 pub(crate) mod args;
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 mod bugs;
 mod json;
 mod summary;
@@ -44,7 +44,7 @@ const NO_BUGS: &str =
 
 pub(crate) fn run(options: &Check) -> Result<(), Failure> {
     output::check(&[("--json", options.json.as_deref())])?;
-    if cfg!(not(feature = "seeded-bugs")) && (options.bugs || options.bug.is_some()) {
+    if cfg!(not(debug_assertions)) && (options.bugs || options.bug.is_some()) {
         return Err(Failure::input(NO_BUGS));
     }
     if options.bugs {
@@ -57,12 +57,12 @@ pub(crate) fn run(options: &Check) -> Result<(), Failure> {
     }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 fn bugs(options: &Check) -> Result<(), Failure> {
     bugs::run(options)
 }
 
-#[cfg(not(feature = "seeded-bugs"))]
+#[cfg(not(debug_assertions))]
 fn bugs(_: &Check) -> Result<(), Failure> {
     Err(Failure::input(NO_BUGS))
 }
@@ -179,7 +179,7 @@ fn parts(options: &Check, choice: &Choice) -> Result<All, Failure> {
 }
 
 /// The same with a bug planted, if one is to be.
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 fn planted(options: &Check, mut all: All) -> Result<All, Failure> {
     if let Some(bug) = options.bug.as_deref().map(bugs::named).transpose()? {
         all.arrays = all.arrays.iter().map(|part| part.with_bug(bug)).collect();
@@ -188,7 +188,7 @@ fn planted(options: &Check, mut all: All) -> Result<All, Failure> {
     Ok(all)
 }
 
-#[cfg(not(feature = "seeded-bugs"))]
+#[cfg(not(debug_assertions))]
 #[expect(clippy::unnecessary_wraps, reason = "with bugs to plant a name may be wrong")]
 fn planted(_: &Check, all: All) -> Result<All, Failure> {
     Ok(all)
@@ -281,7 +281,7 @@ fn drawn_from(options: &Check, choice: &Choice, case: &Case) -> Result<Options, 
 
 fn replay(options: &Check, choice: &Choice, case: &Case) -> Result<(), Failure> {
     let drawn = drawn_from(options, choice, case)?;
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     let drawn = Options { bug: options.bug.as_deref().map(bugs::named).transpose()?, ..drawn };
     let ended = Reproduction { case: case.clone(), options: drawn }.again();
     let mut text = ended.lines.join("\n");

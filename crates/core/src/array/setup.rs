@@ -52,17 +52,17 @@ pub(super) struct Setup {
     pub(super) nested: bool,
     /// The first of its scratch buffers.
     pub(super) scratch_base: u32,
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     pub(super) bug: Option<Bug>,
 }
 
 impl Setup {
-    /// Whether a bug is planted; never without the feature `seeded-bugs`.
+    /// Whether a bug is planted; never without debug assertions.
     #[inline(always)]
     pub(super) fn has_bug(&self, bug: Bug) -> bool {
-        #[cfg(feature = "seeded-bugs")]
+        #[cfg(debug_assertions)]
         return self.bug == Some(bug);
-        #[cfg(not(feature = "seeded-bugs"))]
+        #[cfg(not(debug_assertions))]
         {
             let _ = bug;
             false
@@ -280,7 +280,7 @@ pub(super) mod tests {
             has_payload: true,
             nested: false,
             scratch_base: 0,
-            #[cfg(feature = "seeded-bugs")]
+            #[cfg(debug_assertions)]
             bug: None,
             layout: layout.clone(),
             geometry,

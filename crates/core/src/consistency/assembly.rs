@@ -44,7 +44,7 @@ impl Array {
     ///
     /// # Errors
     /// As [`Self::assemble`].
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     pub fn assemble_planted(
         wanted: &Wanted,
         found: &Found,

@@ -47,7 +47,7 @@ pub(crate) fn config(layout: &Layout, limits: Limits) -> Config {
 }
 
 /// Plants the bug that the environment names, to see which tests find it.
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 fn plant(driver: &mut Driver) {
     let name = std::env::var("RAIDLAB_BUG").unwrap_or_default();
     if let Some(bug) = raidlab_core::bugs::Bug::ALL.iter().find(|bug| bug.name() == name) {
@@ -55,7 +55,7 @@ fn plant(driver: &mut Driver) {
     }
 }
 
-#[cfg(not(feature = "seeded-bugs"))]
+#[cfg(not(debug_assertions))]
 fn plant(_: &mut Driver) {}
 
 pub(crate) fn tight() -> Limits {

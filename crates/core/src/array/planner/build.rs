@@ -226,7 +226,7 @@ fn setup(
         has_payload: true,
         nested: false,
         scratch_base: 0,
-        #[cfg(feature = "seeded-bugs")]
+        #[cfg(debug_assertions)]
         bug: None,
         layout: layout.clone(),
         geometry,

@@ -243,7 +243,7 @@ impl Hasher for Key {
     }
 }
 
-#[cfg(feature = "seeded-bugs")]
+#[cfg(debug_assertions)]
 impl Array {
     /// Plants a bug, for the checker to find.
     pub fn plant(&mut self, bug: crate::bugs::Bug) {

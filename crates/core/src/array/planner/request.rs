@@ -277,14 +277,14 @@ impl Array {
     /// Whether a planted bug has answered a request before its time.
     #[inline(always)]
     fn was_answered(&self, _slot: u32) -> bool {
-        #[cfg(feature = "seeded-bugs")]
+        #[cfg(debug_assertions)]
         return self.requests[_slot].answered;
-        #[cfg(not(feature = "seeded-bugs"))]
+        #[cfg(not(debug_assertions))]
         false
     }
 
     /// Answers a request when the first of its I/Os has ended well.
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     pub(super) fn answer_early(&mut self, slot: u32) {
         let RequestState { id, op, planned, has_errors, answered, .. } = self.requests[slot];
         let early = match op {

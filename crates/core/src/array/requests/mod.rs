@@ -38,7 +38,7 @@ pub(super) struct RequestState {
     segments: u32,
     /// The segment found last and where in the request it starts.
     hint: (u32, u32),
-    #[cfg(feature = "seeded-bugs")]
+    #[cfg(debug_assertions)]
     pub(super) answered: bool,
 }
 
@@ -57,7 +57,7 @@ impl RequestState {
             has_errors: false,
             segments: 0,
             hint: (0, 0),
-            #[cfg(feature = "seeded-bugs")]
+            #[cfg(debug_assertions)]
             answered: false,
         }
     }

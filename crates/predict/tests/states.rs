@@ -242,3 +242,28 @@ fn rebuild_times_are_measured_or_called_estimates() {
     assert_eq!(Rebuild { elapsed, done: 0.5 }.seconds(), Some((2.0, true)));
     assert_eq!(Rebuild { elapsed, done: 1.0 }.seconds(), Some((1.0, false)));
 }
+
+#[test]
+fn the_first_seconds_beside_a_rebuild_of_parity_are_called_that() {
+    let told = |text: &str, of_a_second: f64| {
+        let mut study = parse(text, "s.toml").unwrap_or_else(|error| panic!("{error}"));
+        study.modelled = true;
+        let of = if of_a_second < 1.0 {
+            |_| Rebuild { elapsed: Nanos::from_millis(4000), done: 0.5 }
+        } else {
+            |_| Rebuild { elapsed: Nanos::from_millis(1000), done: 1.0 }
+        };
+        let samples = run_rounds(&study, &mut Given(of), &mut on).expect("all is given");
+        let warnings = summary(&study, &samples).warnings;
+        warnings.into_iter().find(|one| one.contains("first 4.0 s or less"))
+    };
+    let with_host = format!("host = {{ kernel = \"linux-6.12\" }}\n{TEXT}");
+    let warning = told(&with_host, 0.5).expect("it is told");
+    let names = "cells of raid5(4) chunk=64K, raid5(4) chunk=64K bitmap, raid6(4) chunk=64K show";
+    assert!(warning.contains(names), "{warning}");
+    // raidlab's own engine has all its stripes at once; and without a rebuild beside nothing grows.
+    assert_eq!(told(TEXT, 0.5), None);
+    assert_eq!(told(&with_host, 1.0), None);
+    let old = TEXT.replace("title", "host = { kernel = \"linux-2.6.23\" }\ntitle");
+    assert_eq!(told(&old, 0.5), None);
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use raidlab_core::geometry::{Chunk, ChunkMap};
 use raidlab_core::{Layout, Nanos, Sectors};
+use raidlab_models::HostSpec;
 use raidlab_results::conduct::outliers;
 use raidlab_results::statistics::{
     baseline_per_round, mean, median, median_interval, percent_vs_baseline, spread_percent,
@@ -25,6 +26,9 @@ use crate::verdicts::{Cells, Shown, Values, better_of, floors_of};
 
 /// Rows of chunks that a document shows of a layout at the most.
 const MOST_BLOCK_ROWS: usize = 12;
+
+/// So long md's stripe cache grows beside a rebuild, about (docs/fidelity.md, "Rebuilds beside requests").
+const GROWN_AFTER_S: f64 = 120.0;
 
 /// The results document of a study.
 ///
@@ -368,7 +372,50 @@ fn state_warnings(study: &Study, cells: &[Cell]) -> Vec<String> {
     if !ended.is_empty() {
         warnings.push(format!("rebuilding cells that went on without one: {}", ended.join("; ")));
     }
+    warnings.extend(first_seconds(study, cells));
     warnings
+}
+
+/// md's stripe cache grows for minutes while a rebuild goes on beside requests: shorter cells show what comes
+/// before.
+fn first_seconds(study: &Study, cells: &[Cell]) -> Option<String> {
+    let grows = |cell: &&Cell| {
+        let layout = study.layouts.iter().position(|layout| layout.name == cell.layout);
+        layout.is_some_and(|layout| {
+            let host = study.host_of(layout).map(|host| host.spec);
+            let kernel = host.or_else(|| study.filesystem.as_ref().map(|_| HostSpec::default()));
+            kernel.is_some_and(|spec| spec.kernel.is_of_today())
+                && study.layouts[layout].layout.level.has_stripes()
+        })
+    };
+    let is_short = |cell: &&Cell| {
+        let has_ended =
+            cell.note.as_ref().is_some_and(|note| note.starts_with("the rebuild ended"));
+        cell.state == State::Rebuilding.name()
+            && cell.processes > 0
+            && ![Measure::Rebuild, Measure::RebuildEstimate]
+                .map(Measure::name)
+                .contains(&&*cell.metric)
+            && cell.last_done_s < GROWN_AFTER_S
+            && !has_ended
+    };
+    let short = cells.iter().filter(is_short).filter(grows).filter(|_| study.modelled);
+    let mut longest = 0.0_f64;
+    let mut names: Vec<&str> = Vec::new();
+    for cell in short {
+        longest = longest.max(cell.last_done_s);
+        if !names.contains(&cell.layout.as_str()) {
+            names.push(&cell.layout);
+        }
+    }
+    (!names.is_empty()).then(|| {
+        format!(
+            "rebuilding cells of {} show the first {longest:.1} s or less beside a rebuild: over minutes \
+             md keeps more stripes, requests wait longer and the rebuild is faster; larger workloads \
+             show that",
+            names.join(", ")
+        )
+    })
 }
 
 /// A cell with what was measured, not yet compared; `None` without samples.

@@ -14,8 +14,8 @@ mod written;
 
 use raidlab_core::{Layout, Level, Rotation, Sector, Sectors};
 use raidlab_metadata::md::{
-    ALL, Aside, BadBlockLog, Creation, Damage, Device, Features, Frame, Obstacle, Reshape, Role,
-    Superblock, Version, WantedBitmap, layout, usual_data_offset, word,
+    ALL, Aside, BadBlockLog, Creation, Damage, Device, Features, Frame, Obstacle, Plan, Reshape,
+    Role, Superblock, Version, WantedBitmap, layout, usual_data_offset, word,
 };
 
 use device::Numbers;
@@ -364,6 +364,48 @@ fn raid5_is_born_as_a_rebuild_onto_a_spare() {
     let clean = Creation { assume_clean: true, ..creation }.plan().unwrap();
     let last = &clean.members[3].as_ref().unwrap().superblock;
     assert_eq!((last.number, last.role()), (3, Role::Member(3)));
+}
+
+/// Numbers and roles as mdadm 4.2 gave them (`--create --spare-devices`, under Linux 6.1, before md began to rebuild).
+#[test]
+fn spares_are_numbered_as_mdadm_numbers_them() {
+    let spare = |sectors| Device { sectors: Sectors(sectors), id: [9; 16] };
+    let made = |level, members, spares: &[Device], change: &dyn Fn(&mut Creation)| {
+        let mut creation = device::creation(Layout::new(level, members), 131_072);
+        creation.spares = spares.to_vec();
+        change(&mut creation);
+        creation.plan().unwrap()
+    };
+    let numbers = |plan: &Plan| {
+        let members = plan.members.iter().flatten().chain(&plan.spares);
+        members.map(|one| one.superblock.number).collect::<Vec<_>>()
+    };
+    let [role0, role1, role2] = [0, 1, 2].map(Role::Member);
+    let born = made(Level::Raid5, 3, &[spare(131_072)], &|_| {});
+    assert_eq!(numbers(&born), [0, 1, 4, 3]);
+    let one = &born.spares[0].superblock;
+    assert_eq!(one.roles[..5], [role0, role1, Role::Spare, Role::Spare, Role::Spare]);
+    let clean = made(Level::Raid5, 3, &[spare(131_072)], &|one| one.assume_clean = true);
+    assert_eq!(numbers(&clean), [0, 1, 2, 3]);
+    let one = &clean.spares[0].superblock;
+    assert_eq!((one.role(), one.device, one.resync), (Role::Spare, [9; 16], ALL));
+    assert_eq!(one.roles[..4], [role0, role1, role2, Role::Spare]);
+    let lacking = |one: &mut Creation| one.devices[1] = None;
+    let lacking = made(Level::Raid1, 2, &[spare(131_072), spare(131_072)], &lacking);
+    assert_eq!(numbers(&lacking), [0, 2, 3]);
+    // The smallest decides, spares too.
+    let small = made(Level::Raid1, 2, &[spare(100_000)], &|_| {});
+    let sizes = [clean.size, small.size].map(|size| size.0);
+    assert_eq!(sizes, [126_976, (100_000 - 2048) / 128 * 128]);
+    let mut raid0 = device::creation(Layout::new(Level::Raid0, 2), 131_072);
+    raid0.spares = vec![spare(131_072)];
+    let error = raid0.plan().expect_err("raid0 has no redundancy").to_string();
+    assert!(error.contains("no spare helps"), "{error}");
+    let mut many = device::creation(Layout::new(Level::Raid1, 2), 131_072);
+    many.spares = vec![spare(131_072); 1919];
+    assert!(many.plan().is_err());
+    many.spares.pop();
+    assert_eq!(many.plan().expect("as many as there are numbers").spares.len(), 1918);
 }
 
 #[test]

@@ -157,7 +157,8 @@ pub(crate) struct Export {
     truncate -s 1G a.img b.img c.img\n  \
     raidlab array create raid5 a.img b.img c.img --dry-run\n  \
     raidlab array create 'raid5 chunk=64K left-asymmetric' a.img b.img c.img --name data --assume-clean\n  \
-    raidlab array create 'raid10 far2' a.img b.img c.img missing --bitmap internal\n\n\
+    raidlab array create 'raid10 far2' a.img b.img c.img missing --bitmap internal\n  \
+    raidlab array create raid6 a.img b.img c.img d.img --spare e.img\n\n\
     Exit status: 0 done, 1 failed, 2 bad input, 3 refused because something stands on a file.")]
 pub(crate) struct Create {
     /// The layout as reports name it, with or without the number of members: raid5, 'raid10(4) far2 chunk=64K'
@@ -166,6 +167,9 @@ pub(crate) struct Create {
     /// Files, in the order of the members; `missing` for a member that is not there yet
     #[arg(required = true, value_name = "MEMBER")]
     pub(crate) members: Vec<PathBuf>,
+    /// A file that waits until a member fails; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) spare: Vec<PathBuf>,
     /// Version of the superblock: 1.0 (at the end), 1.1 (at the start), 1.2 (4 KiB behind the start)
     #[arg(long, value_name = "VERSION", default_value = "1.2")]
     pub(crate) metadata: Version,

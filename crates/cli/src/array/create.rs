@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use raidlab_core::{Layout, SECTOR_BYTES, Sector, Sectors, Size};
 use raidlab_engine::{FileMember, FileOptions};
-use raidlab_metadata::md::{Creation, Device, Plan, Version, WantedBitmap, inspect};
+use raidlab_metadata::md::{Creation, Device, Made, Plan, Version, WantedBitmap, inspect};
 
 use super::args::{BitmapChoice, Create};
 use super::disk::{Disk, is_blank};
@@ -34,10 +34,14 @@ struct Target {
 pub(super) fn run(options: &Create) -> Result<(), Failure> {
     let layout = layout(options)?;
     let targets = targets(options)?;
-    let creation = creation(options, layout, &targets)?;
+    let claimed = |path: &PathBuf| target(path, options.overwrite);
+    let spares = options.spare.iter().map(claimed).collect::<Result<Vec<_>, _>>()?;
+    let creation = creation(options, layout, &targets, &spares)?;
     let plan = creation.plan().map_err(Failure::input)?;
     if !options.dry_run {
-        write(&targets, &plan)?;
+        let members = targets.iter().zip(&plan.members);
+        let members = members.filter_map(|(target, made)| Some((target.as_ref()?, made.as_ref()?)));
+        write(&members.chain(spares.iter().zip(&plan.spares)).collect::<Vec<_>>())?;
     }
     output::print(&told(options, &creation, &plan))
 }
@@ -106,6 +110,7 @@ fn creation(
     options: &Create,
     layout: Layout,
     targets: &[Option<Target>],
+    spares: &[Target],
 ) -> Result<Creation, Failure> {
     let sectors = |flag: &str, size: Option<Size>| {
         let whole = |size: Size| {
@@ -115,12 +120,11 @@ fn creation(
         };
         size.map(whole).transpose()
     };
-    let device = |target: &Option<Target>| {
-        let Some(target) = target else { return Ok(None) };
+    let device = |target: &Target| {
         let length = target.file.metadata().map(|there| there.len() / SECTOR_BYTES);
         let length = length
             .map_err(|error| Failure::failed(format!("{}: {error}", target.path.display())))?;
-        Ok(Some(Device { sectors: Sectors(length), id: random()? }))
+        Ok(Device { sectors: Sectors(length), id: random()? })
     };
     let homehost = options.homehost.clone().unwrap_or_else(hostname);
     let name = match homehost.is_empty() {
@@ -130,7 +134,11 @@ fn creation(
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Ok(Creation {
         version: options.metadata,
-        devices: targets.iter().map(device).collect::<Result<_, Failure>>()?,
+        devices: targets
+            .iter()
+            .map(|target| target.as_ref().map(device).transpose())
+            .collect::<Result<_, Failure>>()?,
+        spares: spares.iter().map(device).collect::<Result<_, Failure>>()?,
         bitmap: match options.bitmap {
             BitmapChoice::Auto => WantedBitmap::Auto,
             BitmapChoice::None => WantedBitmap::None,
@@ -156,18 +164,12 @@ fn random() -> Result<[u8; 16], Failure> {
 }
 
 /// Writes everything, superblocks last; when that fails what was made of them goes again.
-fn write(targets: &[Option<Target>], plan: &Plan) -> Result<(), Failure> {
-    let all = || {
-        targets
-            .iter()
-            .zip(&plan.members)
-            .filter_map(|(target, made)| Some((target.as_ref()?, made.as_ref()?)))
-    };
+fn write(all: &[(&Target, &Made)]) -> Result<(), Failure> {
     let failed = |target: &Target, error: io::Error| {
         Failure::failed(format!("{}: {error}", target.path.display()))
     };
     let clear = |target: &Target, at: Sector| target.file.write_all_at(&[0; CLEARED], at.bytes());
-    for (target, made) in all() {
+    for (target, made) in all {
         for at in &target.old {
             clear(target, *at).map_err(|error| failed(target, error))?;
         }
@@ -176,13 +178,13 @@ fn write(targets: &[Option<Target>], plan: &Plan) -> Result<(), Failure> {
             beside.iter().try_for_each(|(at, bytes)| target.file.write_all_at(bytes, at.bytes()));
         written.and_then(|()| target.file.sync_all()).map_err(|error| failed(target, error))?;
     }
-    let superblocks = all().try_for_each(|(target, made)| {
+    let superblocks = all.iter().try_for_each(|(target, made)| {
         let Some((at, bytes)) = made.pieces.last() else { return Ok(()) };
         let written = target.file.write_all_at(bytes, at.bytes());
         written.and_then(|()| target.file.sync_all()).map_err(|error| failed(target, error))
     });
     if superblocks.is_err() {
-        for (target, made) in all() {
+        for (target, made) in all {
             // The first error is the one to tell.
             let _ = clear(target, Sector(made.superblock.super_offset));
         }
@@ -214,6 +216,9 @@ fn told(options: &Create, creation: &Creation, plan: &Plan) -> String {
     for (place, path) in options.members.iter().enumerate() {
         text.push_str(&format!("  member {place}  {}\n", path.display()));
     }
+    for path in &options.spare {
+        text.push_str(&format!("  spare     {}\n", path.display()));
+    }
     text.push_str(begins(creation));
     if creation.version == Version::V1_0 && options.dry_run {
         text.push_str("the superblock is at the end: a file must not be lengthened afterwards\n");
@@ -223,10 +228,15 @@ fn told(options: &Create, creation: &Creation, plan: &Plan) -> String {
 
 /// What md does first.
 fn begins(creation: &Creation) -> &'static str {
+    let missing = creation.devices.iter().filter(|device| device.is_none()).count();
     if creation.layout.survives() == 0 {
         ""
+    } else if missing > 0 && !creation.spares.is_empty() {
+        "md begins with a rebuild onto a spare, in the place of a missing member\n"
     } else if creation.assume_clean {
         "redundancy is taken to be consistent: md begins neither rebuild nor resync\n"
+    } else if missing == usize::from(creation.layout.survives()) {
+        "no member more may be lost: md begins neither rebuild nor resync\n"
     } else if creation.layout.parities() == 1 {
         "md begins with a rebuild of the last member\n"
     } else {

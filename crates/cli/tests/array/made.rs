@@ -173,6 +173,66 @@ place() { # device, name, arguments
 }
 "#;
 
+/// What a spare's superblock says is what mdadm says of one, and md rebuilds onto it.
+#[test]
+fn a_spare_of_raidlab_takes_over_in_the_kernel() {
+    let Some(guest) = guest_or_skip("a_spare_of_raidlab_takes_over_in_the_kernel") else { return };
+    let directory = TempDir::new("array-spare");
+    let share = directory.path().join("share");
+    fs::create_dir(&share).unwrap();
+    let files = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let files: Vec<_> = files.map(|name| directory.file(name, 16 * MIB)).into();
+    let paths: Vec<String> = files[..4].iter().map(|file| text(file)).collect();
+    let told = create("raid5 chunk=64K", &["--spare", &paths[3]], &paths[..3]).good().stdout;
+    assert!(told.contains("  spare     ") && told.contains("rebuild of the last"), "{told}");
+    let like = ["one", "two", "three", "four"];
+    let like = like.map(|name| text(&directory.file(name, 16 * MIB)));
+    let flags = ["--assume-clean", "--name", "like", "--spare", &like[3]];
+    create("raid5", &flags, &like[..3]).good();
+    let said = guest.run(SPARE, &files, &share).expect_success("md takes raidlab's spare");
+    assert_eq!(said, "sound 1 spare\nrebuilt 0 spare\nmismatches 0 equal\n");
+    for (own, number) in like.iter().zip(0..) {
+        let expected = fs::read_to_string(share.join(number.to_string())).unwrap();
+        let ours = raidlab(["array", "examine", own]).good().stdout;
+        assert_eq!(places(&ours), places(&expected), "{number}");
+        for key in ["Device Role", "Array State", "Events"] {
+            let of = |text: &str| text.lines().find(|line| line.contains(key)).map(str::to_owned);
+            assert_eq!(of(&ours), of(&expected), "{number}");
+        }
+    }
+    // raidlab itself finds the spare, and has it wait.
+    let status = raidlab([&["array", "status"].map(String::from)[..], &like].concat()).good();
+    assert!(status.stdout.contains("spare"), "{status:?}");
+}
+
+const SPARE: &str = r#"
+set -e
+spares() { mdadm --detail /dev/md1 | grep -c ' spare ' || true; }
+mdadm --assemble /dev/md1 --run /dev/ubd[abcd] 2>/dev/null
+mdadm --wait /dev/md1 || true
+echo sound $(spares) spare
+head -c 1M /dev/urandom >/tmp/bytes
+dd if=/tmp/bytes of=/dev/md1 bs=1M oflag=direct 2>/dev/null
+mdadm --fail /dev/md1 /dev/ubda 2>/dev/null
+mdadm --wait /dev/md1 || true
+mdadm --remove /dev/md1 /dev/ubda 2>/dev/null
+echo rebuilt $(spares) spare
+echo check >/sys/block/md1/md/sync_action
+mdadm --wait /dev/md1 || true
+equal=differs
+! dd if=/dev/md1 bs=1M count=1 iflag=direct 2>/dev/null | cmp -s - /tmp/bytes || equal=equal
+echo mismatches $(cat /sys/block/md1/md/mismatch_cnt) $equal
+mdadm --stop /dev/md1 2>/dev/null
+mdadm --create /dev/md2 --run --homehost=nas --level=5 --raid-devices=3 --spare-devices=1 --assume-clean \
+    /dev/ubd[efgh] 2>/dev/null
+mdadm --stop /dev/md2 2>/dev/null
+number=0
+for device in /dev/ubd[efgh]; do
+    mdadm --examine $device >$SHARE/$number
+    number=$((number + 1))
+done
+"#;
+
 #[test]
 fn nothing_is_made_over_what_is_there() {
     let scratch = crate::support::Scratch::new("array-made");

@@ -21,6 +21,7 @@ pub(crate) fn creation(layout: Layout, sectors: u64) -> Creation {
     let device = |place: u16| Some(Device { sectors: Sectors(sectors), id: [place as u8 + 1; 16] });
     Creation {
         devices: (0..layout.members).map(device).collect(),
+        spares: Vec::new(),
         layout,
         version: Version::V1_2,
         bitmap: WantedBitmap::None,

@@ -56,6 +56,8 @@ pub struct Creation {
     pub version: Version,
     /// A device for each member, in order; `None`: missing.
     pub devices: Vec<Option<Device>>,
+    /// Devices that wait until a member fails.
+    pub spares: Vec<Device>,
     /// Whether there is a bitmap.
     pub bitmap: WantedBitmap,
     /// Partial parity is logged (raid5).
@@ -107,6 +109,8 @@ pub struct Plan {
     pub bitmap: Option<Bitmap>,
     /// What is written to each device that is there.
     pub members: Vec<Option<Made>>,
+    /// What is written to each spare.
+    pub spares: Vec<Made>,
 }
 
 /// Whether nothing of what is written lies on another or on the data.
@@ -164,7 +168,9 @@ impl Creation {
         let (level, layout_word) = self.check()?;
         let present = || self.devices.iter().flatten();
         let Some(first) = present().next() else { return wrong("all members are missing".into()) };
-        let smallest = present().map(|device| device.sectors).min().unwrap_or(first.sectors);
+        // A spare must be able to take any member's place.
+        let all = present().chain(&self.spares);
+        let smallest = all.map(|device| device.sectors).min().unwrap_or(first.sectors);
         let data_offset = self.data_offset_on(first.sectors);
         let Some(data) = self.data_on(smallest, data_offset) else {
             return wrong(format!(
@@ -210,14 +216,20 @@ impl Creation {
         };
         self.say_zones(&mut superblock, data_offset);
         self.say_beside(&mut superblock, bitmap.as_ref());
+        let made = |name: String, number: u32, device: &Device| {
+            self.made(&name, number, device, &superblock, bitmap.as_ref())
+        };
         let member = |(place, device): (usize, &Option<Device>)| {
-            device
-                .as_ref()
-                .map(|device| self.member(place, device, &superblock, bitmap.as_ref()))
-                .transpose()
+            let made = |device| made(format!("member {place}"), self.number_of(place), device);
+            device.as_ref().map(made).transpose()
+        };
+        let spare = |(place, device): (usize, &Device)| {
+            made(format!("spare {place}"), (self.devices.len() + place) as u32, device)
         };
         let members = self.devices.iter().enumerate().map(member).collect::<Result<_, _>>()?;
-        Ok(Plan { size: Sectors(size), data_offset: Sectors(data_offset), bitmap, members })
+        let spares = self.spares.iter().enumerate().map(spare).collect::<Result<_, _>>()?;
+        let (size, data_offset) = (Sectors(size), Sectors(data_offset));
+        Ok(Plan { size, data_offset, bitmap, members, spares })
     }
 
     /// The level and the word for its layout, if all that is asked for can be.
@@ -252,6 +264,15 @@ impl Creation {
         let missing = self.devices.iter().filter(|device| device.is_none()).count();
         if missing > usize::from(layout.survives()) {
             return wrong(format!("{layout} does not survive {missing} missing members"));
+        }
+        if !self.spares.is_empty() && !layout.level.is_redundant() {
+            return wrong(format!("{} loses its data with a member: no spare helps", layout.level));
+        }
+        if self.numbers() > MOST_DEVICES {
+            return wrong(format!(
+                "a superblock has numbers for {MOST_DEVICES} devices, and {} are needed",
+                self.numbers()
+            ));
         }
         if self.ppl && (layout.level != Level::Raid5 || layout.members > MOST_PPL) {
             return wrong(format!(
@@ -375,6 +396,18 @@ impl Creation {
         one_parity && !self.assume_clean && self.devices.iter().all(Option::is_some)
     }
 
+    /// How many numbers devices have.
+    fn numbers(&self) -> usize {
+        let more = self.spares.len() + usize::from(self.begins_with_rebuild());
+        usize::from(self.layout.members) + more
+    }
+
+    /// The number of a member's device: of one that is to be rebuilt the first behind the spares.
+    fn number_of(&self, place: usize) -> u32 {
+        let is_rebuilt = self.begins_with_rebuild() && place + 1 == self.devices.len();
+        (if is_rebuilt { self.devices.len() + self.spares.len() } else { place }) as u32
+    }
+
     fn resync(&self) -> u64 {
         let missing = self.devices.iter().filter(|device| device.is_none()).count();
         let nothing = match self.layout.level.redundancy() {
@@ -387,8 +420,7 @@ impl Creation {
     }
 
     fn roles(&self) -> Vec<Role> {
-        let devices = usize::from(self.layout.members) + usize::from(self.begins_with_rebuild());
-        let all = ((HEAD + 2 * devices).next_multiple_of(512) - HEAD) / 2;
+        let all = ((HEAD + 2 * self.numbers()).next_multiple_of(512) - HEAD) / 2;
         let mut roles = vec![Role::Spare; all.min(MOST_DEVICES)];
         let last =
             if self.begins_with_rebuild() { self.devices.len() - 1 } else { self.devices.len() };
@@ -439,23 +471,20 @@ impl Creation {
     }
 
     /// What a device is given.
-    fn member(
+    fn made(
         &self,
-        place: usize,
+        name: &str,
+        number: u32,
         device: &Device,
         array: &Superblock,
         bitmap: Option<&Bitmap>,
     ) -> Result<Made, Impossible> {
-        let wrong = |what: &str| Impossible(format!("member {place}: {what}"));
+        let wrong = |what: &str| Impossible(format!("{name}: {what}"));
         let at = self.version.superblock(device.sectors).ok_or_else(|| wrong("too small"))?;
         let data =
             self.data_on(device.sectors, array.data_offset).ok_or_else(|| wrong("too small"))?;
         let mut superblock = array.clone();
-        let is_last = place + 1 == self.devices.len();
-        superblock.number = match self.begins_with_rebuild() && is_last {
-            true => place as u32 + 1,
-            false => place as u32,
-        };
+        superblock.number = number;
         (superblock.device, superblock.super_offset, superblock.data_size) =
             (device.id, at.0, data);
         let bad_end = at.0 as i64 + i64::from(superblock.bad_blocks.offset) + PAGE as i64;

@@ -107,6 +107,7 @@ pub(crate) fn creation(layout: Layout, sectors: u64) -> Creation {
     Creation {
         version: Version::V1_2,
         devices: (0..layout.members).map(device).collect(),
+        spares: Vec::new(),
         layout,
         bitmap: WantedBitmap::None,
         ppl: false,

@@ -228,6 +228,7 @@ fn told(options: &Create, creation: &Creation, plan: &Plan) -> String {
 
 /// What md does first.
 fn begins(creation: &Creation) -> &'static str {
+    let parities = usize::from(creation.layout.parities());
     let missing = creation.devices.iter().filter(|device| device.is_none()).count();
     if creation.layout.survives() == 0 {
         ""
@@ -235,7 +236,7 @@ fn begins(creation: &Creation) -> &'static str {
         "md begins with a rebuild onto a spare, in the place of a missing member\n"
     } else if creation.assume_clean {
         "redundancy is taken to be consistent: md begins neither rebuild nor resync\n"
-    } else if missing == usize::from(creation.layout.survives()) {
+    } else if parities > 0 && missing == parities {
         "no member more may be lost: md begins neither rebuild nor resync\n"
     } else if creation.layout.parities() == 1 {
         "md begins with a rebuild of the last member\n"

@@ -242,6 +242,17 @@ fn nothing_is_made_over_what_is_there() {
     let dry = create("raid5 chunk=64K", &["--dry-run"], &files).good().stdout;
     assert!(dry.contains("would be made") && dry.contains("rebuild of the last member"), "{dry}");
     assert!(contents() == blank, "a dry run writes nothing");
+    let begins = |layout: &str, flags: &[&str], files: &[String]| {
+        let told = create(layout, &[&["--dry-run"], flags].concat(), files).good().stdout;
+        told.lines().last().expect("what md begins with").to_owned()
+    };
+    let [a, b, c] = files.clone();
+    let none = "missing".to_owned();
+    let (lacking, spare) = ([a.clone(), b.clone(), none.clone()], ["--spare", c.as_str()]);
+    assert!(begins("raid5", &[], &lacking).contains("neither rebuild nor resync"));
+    assert!(begins("raid5", &spare, &lacking).contains("rebuild onto a spare"));
+    let copies = [a, b, none, c.clone()];
+    assert_eq!(begins("raid10", &[], &copies), "md begins with a resync");
     let uuid = "00112233:44556677:8899aabb:ccddeeff";
     create("raid5 chunk=64K", &["--uuid", uuid, "--name", "one"], &files).good();
     let made = contents();

@@ -106,7 +106,6 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         (BUILD, &|totals| test(&["--no-run"], totals)),
         ("tests", &|totals| test(&tests, totals)),
         ("guests", &|totals| test(&targets.with_guests(), totals)),
-        ("features", &|totals| features_of_packages(root, totals)),
         ("doc tests", &|totals| test(&["--doc"], totals)),
         ("outside program", &|_| outside(root)),
         ("python", &|totals| python(root, told.sample, totals)),
@@ -115,6 +114,8 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("instructions", &|_| crate::instructions::run(root, false)),
         ("documents", &|totals| documents(root, told.sample, totals)),
         ("page", &|_| page(root)),
+        // The last, as it leaves a raidlab with these features where the others have theirs.
+        ("features", &|totals| features_of_packages(root, totals)),
     ];
     let mut totals = Totals::default();
     let turn = (!told.full).then(|| BY_TURNS[told.sample as usize % BY_TURNS.len()]);

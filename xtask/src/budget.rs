@@ -14,16 +14,16 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// installed once, so that step has no budget. Of the steps by turns a run has one.
 pub(crate) const BUDGETS: [(&str, u64); 16] = [
     ("format", 5),
-    ("tidy", 10),
+    ("tidy", 12),
     ("clippy", 70),
-    ("build", 310),
-    ("tests", 165),
-    ("guests", 95),
-    ("doc tests", 20),
-    ("outside program", 10),
-    ("checker", 40),
-    ("seeded bugs", 40),
-    ("documents", 60),
+    ("build", 300),
+    ("tests", 210),
+    ("guests", 100),
+    ("doc tests", 16),
+    ("outside program", 12),
+    ("checker", 30),
+    ("seeded bugs", 20),
+    ("documents", 50),
     // By turns.
     ("features", 75),
     ("instructions", 40),
@@ -120,16 +120,16 @@ mod tests {
         let mut table = Table::default();
         table.add("packages", used(95_000, 1_000));
         table.add("format", used(5_000, 6_250));
-        table.add("tidy", used(10_001, 12_000));
+        table.add("tidy", used(12_001, 12_500));
         table.add("clippy", used(200_000, 60_000));
         let lines = table.to_string();
         let expected = [
             "step             wall s    CPU s budget s",
             "packages           95.0      1.0        -",
             "format              5.0      6.2        5",
-            "tidy               10.0     12.0       10  over",
+            "tidy               12.0     12.5       12  over",
             "clippy            200.0     60.0       70",
-            "whole run         310.0     79.2      900",
+            "whole run         312.0     79.8      900",
         ];
         assert_eq!(lines.lines().collect::<Vec<_>>(), expected);
     }

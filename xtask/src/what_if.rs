@@ -99,7 +99,7 @@ pub(crate) fn build(root: &Path, page: &Path, settings: &[(&str, String)]) -> io
         fs::create_dir_all(directory)?;
     }
     let mut write = crate::cargo(root);
-    write.args(["run", "--locked", "--quiet", "--release", "--package", "raidlab-what-if"]);
+    write.args(["run", "--locked", "--quiet", "--package", "raidlab-what-if"]);
     write.args(["--example=page", "--"]);
     crate::pages::good(write.args([&packed, page]))?;
     let [plain, packed, whole] =

@@ -289,7 +289,7 @@ impl<'a> Modelled<'a> {
             config.limits.windows = match level {
                 Level::Raid10 => 513,
                 Level::Raid1 => 17,
-                _ if self.is_md(layout) => MOST_RANGES + 1,
+                _ if self.study.is_md(layout) => MOST_RANGES + 1,
                 _ => 9,
             };
             let at_once = MOST_RANGES * u32::from(config.layout.drives());
@@ -300,7 +300,7 @@ impl<'a> Modelled<'a> {
             let reason = error.to_string();
             self.study.origin.error(StudyErrorKind::ImpossibleLayout, place, reason)
         })?;
-        if self.is_md(layout) && level.has_stripes() {
+        if self.study.is_md(layout) && level.has_stripes() {
             config.settings.cached_stripes = places_of(md_stripes(named), &config);
         }
         // Log and metadata lie behind the data; md's in front.
@@ -370,7 +370,7 @@ impl<'a> Modelled<'a> {
                 let queue = self.queue(layout, scheduler, depth);
                 world = world.with_queues(&queue);
             }
-            if self.is_md(layout) {
+            if self.study.is_md(layout) {
                 world.gather_stripes(md_stripes(&self.study.layouts[layout]));
             }
             if let Some(stop) = self.stop {
@@ -392,7 +392,7 @@ impl<'a> Modelled<'a> {
     /// How a host cuts what is longer than its requests. raid1 chooses a member for each part of a long read by what
     /// has ended meanwhile, so that readers change members as md's do; arrays with stripes choose by chunk anyway.
     fn longest(&self, layout: usize) -> Longest {
-        if !self.is_md(layout) {
+        if !self.study.is_md(layout) {
             return Longest::ANY;
         }
         let longest = self.host_spec(layout).longest_request;
@@ -409,21 +409,10 @@ impl<'a> Modelled<'a> {
     /// Sectors before the data of members, where mdadm puts them; none without md.
     fn front(&self, layout: usize) -> Sectors {
         let named = &self.study.layouts[layout];
-        if !self.is_md(layout) || named.layout.drives() == 1 {
+        if !self.study.is_md(layout) || named.layout.drives() == 1 {
             return Sectors::ZERO;
         }
         usual_data_offset(self.drives[named.drives].capacity, named.layout.chunk)
-    }
-
-    /// Whether a layout is one array of the md of a kernel whose sources were read for this.
-    fn is_md(&self, layout: usize) -> bool {
-        let named = &self.study.layouts[layout];
-        let has_host = self.study.host_of(layout).is_some() || self.study.filesystem.is_some();
-        let is_of_today = self.host_spec(layout).kernel.is_of_today();
-        has_host
-            && is_of_today
-            && named.hardware.controller.is_none()
-            && named.layout.inner.is_none()
     }
 
     /// The scheduler of the request queues of a layout's drives: that of their group, or of the host's

@@ -9,7 +9,7 @@ use raidlab_core::geometry::Geometry;
 use raidlab_core::layout::is_same_name;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, MemberIndex, SECTOR_BYTES, Sector, Sectors, Settings, Size};
-use raidlab_models::host::{FilesystemKind, HostSpec, Processor};
+use raidlab_models::host::{FilesystemKind, HostSpec, Kernel, Processor};
 use raidlab_models::{ControllerSpec, LinkSpec, Scheduler};
 use raidlab_workload::{Setting, WorkloadError, WorkloadErrorKind, WorkloadSpec};
 
@@ -505,6 +505,21 @@ impl Study {
     pub fn host_of(&self, layout: usize) -> Option<&Host> {
         let own = self.layouts.get(layout).and_then(|layout| layout.host.as_ref());
         own.or(self.host.as_ref())
+    }
+
+    /// The modelled kernel that serves a layout: that of its host, or of today's default host below a
+    /// filesystem; `None` where raidlab's own engine serves it.
+    pub fn kernel_of(&self, layout: usize) -> Option<Kernel> {
+        let usual = || self.filesystem.as_ref().map(|_| HostSpec::default().kernel);
+        self.host_of(layout).map(|host| host.spec.kernel).or_else(usual)
+    }
+
+    /// Whether a layout is one array of the md of a kernel whose sources were read for this.
+    pub fn is_md(&self, layout: usize) -> bool {
+        let Some(named) = self.layouts.get(layout) else { return false };
+        self.kernel_of(layout).is_some_and(Kernel::is_of_today)
+            && named.hardware.controller.is_none()
+            && named.layout.inner.is_none()
     }
 
     /// The processes that a workload runs with, in turn.

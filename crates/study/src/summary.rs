@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use raidlab_core::geometry::{Chunk, ChunkMap};
 use raidlab_core::{Layout, Nanos, Sectors};
-use raidlab_models::HostSpec;
 use raidlab_results::conduct::outliers;
 use raidlab_results::statistics::{
     baseline_per_round, mean, median, median_interval, percent_vs_baseline, spread_percent,
@@ -362,10 +361,8 @@ fn state_warnings(study: &Study, cells: &[Cell]) -> Vec<String> {
              the workload gives measured times"
         ));
     }
-    let ended = cells.iter().filter(|cell| {
-        cell.note.as_ref().is_some_and(|note| note.starts_with("the rebuild ended"))
-            && cell.metric != Measure::P99.name()
-    });
+    let ended =
+        cells.iter().filter(|cell| went_on_without(cell) && cell.metric != Measure::P99.name());
     let ended: Vec<String> = ended
         .map(|cell| format!("{}: {}", cell.title(), cell.note.as_deref().unwrap_or_default()))
         .collect();
@@ -376,28 +373,28 @@ fn state_warnings(study: &Study, cells: &[Cell]) -> Vec<String> {
     warnings
 }
 
+/// Whether a cell's rebuild ended before what ran beside it, as its note tells.
+fn went_on_without(cell: &Cell) -> bool {
+    cell.note.as_ref().is_some_and(|note| note.starts_with("the rebuild ended"))
+}
+
 /// md's stripe cache grows for minutes while a rebuild goes on beside requests: shorter cells show what comes
 /// before.
 fn first_seconds(study: &Study, cells: &[Cell]) -> Option<String> {
     let grows = |cell: &&Cell| {
         let layout = study.layouts.iter().position(|layout| layout.name == cell.layout);
         layout.is_some_and(|layout| {
-            let host = study.host_of(layout).map(|host| host.spec);
-            let kernel = host.or_else(|| study.filesystem.as_ref().map(|_| HostSpec::default()));
-            kernel.is_some_and(|spec| spec.kernel.is_of_today())
-                && study.layouts[layout].layout.level.has_stripes()
+            study.is_md(layout) && study.layouts[layout].layout.level.has_stripes()
         })
     };
     let is_short = |cell: &&Cell| {
-        let has_ended =
-            cell.note.as_ref().is_some_and(|note| note.starts_with("the rebuild ended"));
         cell.state == State::Rebuilding.name()
             && cell.processes > 0
             && ![Measure::Rebuild, Measure::RebuildEstimate]
                 .map(Measure::name)
                 .contains(&&*cell.metric)
             && cell.last_done_s < GROWN_AFTER_S
-            && !has_ended
+            && !went_on_without(cell)
     };
     let short = cells.iter().filter(is_short).filter(grows).filter(|_| study.modelled);
     let mut longest = 0.0_f64;

@@ -3,7 +3,6 @@
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Consistency, Level};
 use raidlab_models::builtin;
-use raidlab_models::host::HostSpec;
 use raidlab_results::Cell;
 use raidlab_results::trust::{Access, CellTrust, GroupRow, Members, Traits, Trust};
 
@@ -60,11 +59,9 @@ fn group(study: &Study, key: &CellKey, wrote: bool) -> Result<&'static GroupRow,
     if let Some(what) = unlike_the_lab(study, layout) {
         return not(what);
     }
-    let host = study.host_of(key.layout);
-    if host.is_none() && study.filesystem.is_none() {
+    let Some(kernel) = study.kernel_of(key.layout) else {
         return not(NO_HOST);
-    }
-    let kernel = host.map_or_else(HostSpec::default, |host| host.spec).kernel;
+    };
     // 6.1 and 6.12 differ in little, and share their cells.
     if !kernel.is_of_today() {
         return not("the host's kernel is not in the lab");

@@ -1,7 +1,7 @@
 //! Replays in shards: each run of a cell is an item, and its row holds what it measured.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -89,11 +89,10 @@ impl<'a> Work<'a> {
         let next = AtomicU64::new(first);
         let runs: usize = (first..=last).map(|shard| self.shards.items(shard).count()).sum();
         let bar = Bar::new(options.quiet);
-        let done = AtomicUsize::new(0);
         let threads = parallel::threads(options.threads).min((last - first + 1) as usize);
         let result = thread::scope(|scope| {
             let (notes, received) = channel::<()>();
-            let (next, done) = (&next, &done);
+            let next = &next;
             let workers: Vec<_> = (0..threads)
                 .map(|_| {
                     let notes = notes.clone();
@@ -103,18 +102,18 @@ impl<'a> Work<'a> {
                             if shard > last || cancel.load(Ordering::Relaxed) {
                                 return Ok(());
                             }
-                            self.shard(shard, options.shard.is_some(), cancel, &|| {
-                                done.fetch_add(1, Ordering::Relaxed);
-                                // The receiver outlives all threads.
+                            // The receiver outlives all threads.
+                            let told = || {
                                 let _ = notes.send(());
-                            })?;
+                            };
+                            self.shard(shard, options.shard.is_some(), cancel, &told)?;
                         }
                     })
                 })
                 .collect();
             drop(notes);
-            for () in received {
-                bar.show(done.load(Ordering::Relaxed), runs, format!("{of} shards"));
+            for (before, ()) in received.iter().enumerate() {
+                bar.show(before + 1, runs, format!("{of} shards"));
             }
             workers.into_iter().try_for_each(|worker| {
                 worker.join().unwrap_or_else(|_| Err(Failure::failed("a thread panicked")))

@@ -109,6 +109,7 @@ pub(crate) fn long_version() -> &'static str {
     raidlab compare --on /dev/sdb,/dev/sdc raid1.toml   shows what it would overwrite\n  \
     raidlab compare --on /dev/sdb,/dev/sdc raid1.toml --destructive   does it, asking for serials\n  \
     raidlab compare --on /dev/sdb,/dev/sdc raid1.toml --destructive --yes --confirm-id WD-1,WD-2\n  \
+    raidlab compare --on /dev/sdb,/dev/sdc raid1.toml --keep 'raid1(2)'   and which array it would leave\n  \
     raidlab compare --html report.html           one file, readable offline\n  \
     raidlab compare --size 1GiB --rounds 10      each process moves 1 GiB; 10 rounds\n  \
     raidlab compare --states healthy,degraded,rebuilding   with a member lost, and being rebuilt\n  \
@@ -202,6 +203,10 @@ pub(crate) struct Devices {
     /// ~/.local/state unless set]
     #[arg(long, value_name = "DIR", requires = "destructive")]
     pub(crate) save_dir: Option<PathBuf>,
+    /// When the study is done, leave this layout of it on the devices, whole, as an array of Linux md; its
+    /// name as the report has it
+    #[arg(long, value_name = "LAYOUT")]
+    pub(crate) keep: Option<String>,
 }
 
 /// When to use colour.

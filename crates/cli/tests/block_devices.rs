@@ -533,7 +533,8 @@ fn after_ctrl_c_the_devices_are_free() {
     let text = STUDY.replace("rounds = 1", "rounds = 1000");
     fs::write(&bench.study, text).expect("the study");
     let (ids, saved) = (bench.ids(), bench.save_directory());
-    let more = ["--destructive", "--yes", "--confirm-id", &ids, "--save-dir", &saved];
+    let all = ["--destructive", "--yes", "--confirm-id", &ids, "--save-dir", &saved];
+    let more = [&all[..], &["--keep", "raid1(2)"]].concat();
     let mut run = Running::start(bench.arguments(&more));
     let file = OpenOptions::new().read(true).open(&bench.loops[0].file).expect("the file");
     let first = || {
@@ -546,11 +547,12 @@ fn after_ctrl_c_the_devices_are_free() {
     run.interrupt();
     let ran = run.finish();
     assert_eq!(ran.code, Some(130), "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("stopped; the devices hold what the study wrote"),
-        "{}",
-        ran.stderr
-    );
+    for word in [
+        "stopped; the devices hold what the study wrote",
+        "raid1(2) is not left on the devices: the study did not come to its end",
+    ] {
+        assert!(ran.stderr.contains(word), "{}", ran.stderr);
+    }
     let log = fs::read_to_string(Path::new(&saved).join("devices.log")).expect("the log");
     assert!(log.contains("ended: "), "{log}");
     // Nothing holds them: they can be claimed, and taken away at the end.
@@ -632,4 +634,77 @@ fn devices_stand_beside_modelled_drives() {
     assert!(measured.contains("block devices"), "{measured}");
     assert!(residuals.contains("of 4 cells"), "{residuals}");
     assert!(!residuals.contains("capacity of"), "as much of each drive: {residuals}");
+}
+
+/// The array is what `mdadm --create` would make of the whole devices, and nothing older is left at their ends.
+#[test]
+fn a_layout_is_left_as_an_array_of_md() {
+    const TEST: &str = "a_layout_is_left_as_an_array_of_md";
+    let Some(bench) = Bench::new(TEST) else { return };
+    if let Err(why) = tool("mdadm", &["--version"]) {
+        return skip(TEST, &why);
+    }
+    // The superblock of an older array at the end, which the study does not reach.
+    let old = bench.scratch.file("old.img", vec![0; BYTES as usize]);
+    let names = [old.display().to_string(), "missing".to_owned()];
+    let create = ["array", "create", "raid1", &names[0], &names[1], "--metadata", "1.0"];
+    support::raidlab([&create[..], &["--name", "old"]].concat()).good();
+    let device = OpenOptions::new().write(true).open(&bench.loops[0].node).expect("the device");
+    let end = fs::read(&old).expect("the image").split_off((BYTES - (64 << 10)) as usize);
+    device.write_all_at(&end, BYTES - (64 << 10)).expect("the device takes it");
+    device.sync_all().expect("the device takes it");
+
+    let before = bench.contents();
+    let keep = ["--keep", "raid1(2)", "--overwrite-signatures"];
+    let shown = bench.run(&keep).good().stdout;
+    let nodes = format!("{} {}", bench.loops[0].node, bench.loops[1].node);
+    let left = format!("Then raid1(2) is left on {nodes} as an array of Linux md (1.2,");
+    assert!(shown.contains(&left) && shown.contains("Nothing was written"), "{shown}");
+    assert!(bench.contents() == before, "something was written");
+
+    let ran = bench.destroy(&[&keep[..], &["--json", "-"]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let start = format!("mdadm --assemble /dev/md/raidlab {nodes}");
+    assert!(ran.stderr.contains(&start) && ran.stderr.contains("begins with a resync"), "{ran:?}");
+    let results = Results::from_json(&ran.stdout).expect("a results document");
+    let array = results.settings["kept"].strip_prefix("raid1(2) as array ").expect("the array");
+    let array = array.split_once(' ').expect("its UUID").0;
+    for (place, one) in bench.loops.iter().enumerate() {
+        let told = tool("mdadm", &["--examine", &one.node]).expect("mdadm");
+        for word in [
+            "Version : 1.2",
+            "Raid Level : raid1",
+            "Raid Devices : 2",
+            "correct",
+            &format!("Array UUID : {array}"),
+            &format!("Device Role : Active device {place}"),
+        ] {
+            assert!(told.contains(word), "`{word}` is not in {told}");
+        }
+        let found = tool("wipefs", &["--noheadings", &one.node]).expect("wipefs");
+        assert_eq!(found.lines().count(), 1, "{found}");
+    }
+    let log = Path::new(&bench.save_directory()).join("devices.log");
+    assert!(fs::read_to_string(log).expect("the log").contains("kept: raid1(2) as array "));
+}
+
+#[test]
+fn what_cannot_be_kept_is_told_before_anything() {
+    const TEST: &str = "what_cannot_be_kept_is_told_before_anything";
+    let Some(bench) = Bench::new(TEST) else { return };
+    let before = bench.contents();
+    let unknown =
+        ["the study has no such layout (did you mean `raid1(2)`?)", "it has raid1(2), raid0(2)"];
+    bench.destroy(&["--keep", "raid1"]).refused(&unknown);
+    let there = bench.scratch.path().display().to_string();
+    let study = bench.study.display().to_string();
+    for on in ["virtual", &there] {
+        let ran = support::raidlab(["compare", &study, "--on", on, "--keep", "raid1(2)"]);
+        ran.refused(&["--keep", "block devices only"]);
+    }
+    let small = STUDY.replace("chunk = \"64KiB\"", "chunk = \"2KiB\"").replace("raid0", "raid10");
+    fs::write(&bench.study, small).expect("the study");
+    let ran = bench.destroy(&["--keep", "raid10(2) chunk=2K"]);
+    ran.refused(&["--keep raid10(2) chunk=2K", "md takes no chunk of"]);
+    assert!(bench.contents() == before && !Path::new(&bench.save_directory()).exists());
 }

@@ -41,7 +41,11 @@ pub(super) fn run(options: &Create) -> Result<(), Failure> {
     if !options.dry_run {
         let members = targets.iter().zip(&plan.members);
         let members = members.filter_map(|(target, made)| Some((target.as_ref()?, made.as_ref()?)));
-        write(&members.chain(spares.iter().zip(&plan.spares)).collect::<Vec<_>>())?;
+        let all: Vec<_> = members.chain(spares.iter().zip(&plan.spares)).collect();
+        all.iter().try_for_each(|(target, _)| clear_old(target))?;
+        let pieces: Vec<_> =
+            all.iter().map(|(target, made)| (target.path.as_path(), &target.file, *made)).collect();
+        write(&pieces)?;
     }
     output::print(&told(options, &creation, &plan))
 }
@@ -156,37 +160,42 @@ fn creation(
 }
 
 /// Random bytes of the system's.
-fn random() -> Result<[u8; 16], Failure> {
+pub(super) fn random() -> Result<[u8; 16], Failure> {
     let mut bytes = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|error| Failure::failed(format!("/dev/urandom: {error}")))?;
     Ok(bytes)
 }
 
-/// Writes everything, superblocks last; when that fails what was made of them goes again.
-fn write(all: &[(&Target, &Made)]) -> Result<(), Failure> {
-    let failed = |target: &Target, error: io::Error| {
-        Failure::failed(format!("{}: {error}", target.path.display()))
-    };
-    let clear = |target: &Target, at: Sector| target.file.write_all_at(&[0; CLEARED], at.bytes());
-    for (target, made) in all {
-        for at in &target.old {
-            clear(target, *at).map_err(|error| failed(target, error))?;
-        }
+fn clear_old(target: &Target) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", target.path.display()));
+    target.old.iter().try_for_each(|at| clear(&target.file, *at)).map_err(failed)
+}
+
+fn clear(file: &File, at: Sector) -> io::Result<()> {
+    file.write_all_at(&[0; CLEARED], at.bytes())
+}
+
+/// Writes everything of a new array, each device by its path, superblocks last; when that fails what was made of
+/// them goes again.
+pub(super) fn write(all: &[(&Path, &File, &Made)]) -> Result<(), Failure> {
+    let failed =
+        |path: &Path, error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
+    for (path, file, made) in all {
         let beside = made.pieces.split_last().map_or(&[][..], |(_, beside)| beside);
         let written =
-            beside.iter().try_for_each(|(at, bytes)| target.file.write_all_at(bytes, at.bytes()));
-        written.and_then(|()| target.file.sync_all()).map_err(|error| failed(target, error))?;
+            beside.iter().try_for_each(|(at, bytes)| file.write_all_at(bytes, at.bytes()));
+        written.and_then(|()| file.sync_all()).map_err(|error| failed(path, error))?;
     }
-    let superblocks = all.iter().try_for_each(|(target, made)| {
+    let superblocks = all.iter().try_for_each(|(path, file, made)| {
         let Some((at, bytes)) = made.pieces.last() else { return Ok(()) };
-        let written = target.file.write_all_at(bytes, at.bytes());
-        written.and_then(|()| target.file.sync_all()).map_err(|error| failed(target, error))
+        let written = file.write_all_at(bytes, at.bytes());
+        written.and_then(|()| file.sync_all()).map_err(|error| failed(path, error))
     });
     if superblocks.is_err() {
-        for (target, made) in all {
+        for (_, file, made) in all {
             // The first error is the one to tell.
-            let _ = clear(target, Sector(made.superblock.super_offset));
+            let _ = clear(file, Sector(made.superblock.super_offset));
         }
     }
     superblocks
@@ -227,7 +236,7 @@ fn told(options: &Create, creation: &Creation, plan: &Plan) -> String {
 }
 
 /// What md does first.
-fn begins(creation: &Creation) -> &'static str {
+pub(super) fn begins(creation: &Creation) -> &'static str {
     let parities = usize::from(creation.layout.parities());
     let missing = creation.devices.iter().filter(|device| device.is_none()).count();
     if creation.layout.survives() == 0 {

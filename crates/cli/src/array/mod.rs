@@ -6,6 +6,7 @@ mod disk;
 mod dump;
 mod examine;
 mod export;
+pub(crate) mod keep;
 mod open;
 mod overlay;
 pub(crate) mod running;

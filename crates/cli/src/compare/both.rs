@@ -122,7 +122,7 @@ pub(super) fn run(real: &Compare, source: Source, recorder: Recorder) -> Result<
     // Threads are for virtual time.
     let threads = real.threads.filter(|_| kernel::named(&real.on).is_some());
     let real = Compare { threads, ..real.clone() };
-    let Some(measured) = perform(&real, &source, recorder)? else { return Ok(()) };
+    let Some(mut measured) = perform(&real, &source, recorder)? else { return Ok(()) };
     output::reports(&real.outputs, &measured.results)?;
     measured.told()?;
     let recorder = Recorder::beside(&modelled, source.clone(), measured.probed);
@@ -132,7 +132,7 @@ pub(super) fn run(real: &Compare, source: Source, recorder: Recorder) -> Result<
         .map(|name| format!("what the model is off then: raidlab diff {name} last"));
     let predicted =
         perform(&modelled, &source, recorder).map_err(|failure| failure.and(hint.clone()))?;
-    let Some(predicted) = predicted else { return Ok(()) };
+    let Some(mut predicted) = predicted else { return Ok(()) };
     output::files(&modelled.outputs, &predicted.results)?;
     residuals(&real, &measured, &predicted)?;
     predicted.told().map_err(|failure| failure.and(hint))

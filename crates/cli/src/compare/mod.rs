@@ -24,6 +24,7 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{interrupt, output};
 use record::Recorder;
+pub(crate) use record::quoted;
 
 /// `--on` for modelled drives.
 const VIRTUAL: &str = "virtual";
@@ -46,7 +47,7 @@ fn run_recorded(options: &Compare, mut recorder: Recorder) -> Result<(), Failure
         return both::run(options, source, recorder);
     }
     options.outputs.check()?;
-    let Some(ended) = perform(options, &source, recorder)? else { return Ok(()) };
+    let Some(mut ended) = perform(options, &source, recorder)? else { return Ok(()) };
     output::reports(&options.outputs, &ended.results)?;
     ended.told()
 }
@@ -61,13 +62,16 @@ struct Ended {
     is_cancelled: bool,
     /// How it goes on.
     hint: Option<String>,
+    /// What came of the layout that was to be kept.
+    kept: Result<(), Failure>,
 }
 
 impl Ended {
     /// Tells how it goes on; Ctrl-C is a failure.
-    fn told(&self) -> Result<(), Failure> {
+    fn told(&mut self) -> Result<(), Failure> {
         self.hint.iter().for_each(|hint| output::note(hint));
-        if self.is_cancelled { Err(Failure::Interrupted) } else { Ok(()) }
+        let kept = std::mem::replace(&mut self.kept, Ok(()));
+        if self.is_cancelled { Err(Failure::Interrupted) } else { kept }
     }
 }
 
@@ -82,6 +86,7 @@ fn perform(
     if options.trace.is_some() && options.on != VIRTUAL && kernel::named(&options.on).is_none() {
         return Err(Failure::input("--trace: is for --on virtual and --on kernel:VERSION"));
     }
+    let mut kept = Ok(());
     let outcome = if let Some(kernel) = kernel::named(&options.on) {
         both::sized(&mut study, options, None)?;
         real::devices::refuse_flags(options).and_then(|()| {
@@ -94,7 +99,7 @@ fn perform(
         real::devices::refuse_flags(options)
             .and_then(|()| modelled::run(&study, options, &mut recorder, cancel).map(Some))
     } else {
-        real::run(&mut study, options, &mut recorder, cancel)
+        real::run(&mut study, options, &mut recorder, &mut kept, cancel)
     };
     let is_cancelled = cancel.load(Ordering::Relaxed) && !recorder.is_whole();
     let (name, probed) = (recorder.name().map(str::to_owned), recorder.probed());
@@ -102,7 +107,7 @@ fn perform(
     match outcome {
         Err(failure) => Err(failure.and(hint)),
         Ok(results) => {
-            Ok(results.map(|results| Ended { results, name, probed, is_cancelled, hint }))
+            Ok(results.map(|results| Ended { results, name, probed, is_cancelled, hint, kept }))
         }
     }
 }

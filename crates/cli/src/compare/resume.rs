@@ -51,6 +51,7 @@ pub(super) fn prepare(now: &Compare, name: Option<&str>) -> Result<(Compare, Rec
             yes: now.devices.yes,
             confirm_id: now.devices.confirm_id.clone(),
             save_dir: output(&now.devices.save_dir),
+            keep: now.devices.keep.clone(),
         },
         store: StoreDirectory { store: output(&now.store.store) },
         outputs: Outputs { exports: now.outputs.exports.map(place), ..now.outputs },

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -121,6 +122,19 @@ impl Claim {
                 Err(error.at_path(&self.device.path))
             }
         }
+    }
+
+    /// The device opened once more, through the page cache: descriptors of [`file`](Self::file) share whether they go
+    /// past it, which members set.
+    ///
+    /// # Errors
+    /// As [`file`](Self::file).
+    pub fn cached_file(&self) -> Result<File, EngineError> {
+        let held = self.file()?;
+        // By what is open, as a path can have become another device's.
+        let path = format!("/proc/self/fd/{}", held.as_raw_fd());
+        let opened = OpenOptions::new().read(true).write(true).open(path);
+        opened.map_err(|error| EngineError::io(CLAIM, &self.device.path, error))
     }
 
     /// Saves the first and the last MiB in a new file in `directory`, the first before the last, durably.

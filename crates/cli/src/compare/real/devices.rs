@@ -15,6 +15,7 @@ use raidlab_results::{Clock, Results};
 use raidlab_study::Study;
 
 use crate::args::Compare;
+use crate::array::keep::Keep;
 use crate::compare::record::{Recorder, host};
 use crate::compare::{Setting, effort};
 use crate::failure::Failure;
@@ -52,6 +53,7 @@ pub(in crate::compare) fn refuse_flags(options: &Compare) -> Result<(), Failure>
         ("--yes", options.devices.yes),
         ("--confirm-id", options.devices.confirm_id.is_some()),
         ("--save-dir", options.devices.save_dir.is_some()),
+        ("--keep", options.devices.keep.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
@@ -67,15 +69,17 @@ pub(super) fn run(
     study: &mut Study,
     options: &Compare,
     paths: &[PathBuf],
-    recorder: &mut Recorder,
+    (recorder, kept): (&mut Recorder, &mut Result<(), Failure>),
     cancel: &'static AtomicBool,
 ) -> Result<Option<Results>, Failure> {
     let sizes = super::prepare(study, options, super::Place::Devices(&sizes(paths)))?;
     let flags = &options.devices;
     let devices = Devices::claim(study, &sizes, paths, flags.destructive)?;
+    let keep = flags.keep.as_deref().map(|name| Keep::new(name, study, &devices)).transpose()?;
     let problems = problems(&devices, flags.overwrite_signatures);
     let end = ending(&problems, flags.destructive);
-    let shown = show(study, options, (&sizes, &devices), end)?;
+    let after = keep.iter().flat_map(Keep::shown).collect();
+    let shown = show(study, options, (&sizes, &devices), (after, end))?;
     if !flags.destructive {
         print(&shown)?;
         return if problems.is_empty() { Ok(None) } else { Err(refused(&problems)) };
@@ -90,7 +94,7 @@ pub(super) fn run(
     confirm(options, &devices)?;
     let mut saved = save(options, &devices)?;
     let drives = Drives::Devices(devices);
-    let kept = match study.filesystem {
+    let leftovers = match study.filesystem {
         None => Vec::new(),
         Some(_) => super::remove_leftovers(&drives.mount_place())?,
     };
@@ -109,7 +113,7 @@ pub(super) fn run(
                 .warnings()
                 .into_iter()
                 .chain(devices.parts_used(study, sizes.file))
-                .chain(kept)
+                .chain(leftovers)
                 .collect(),
             capacities: sizes.capacities.clone(),
         }
@@ -119,8 +123,32 @@ pub(super) fn run(
     if cancel.load(Ordering::Relaxed) {
         note("stopped; the devices hold what the study wrote");
     }
-    let (samples, setting) = outcome?;
-    super::ended(study, &samples, setting).map(Some)
+    let results = outcome.and_then(|(samples, setting)| super::ended(study, &samples, setting));
+    let unkept = |failure: Failure| failure.and(keep.as_ref().map(Keep::not_kept));
+    let mut results = results.map_err(unkept)?;
+    if let Some(keep) = &keep {
+        *kept = keep_layout(keep, devices, &mut results, &mut saved, cancel);
+    }
+    Ok(Some(results))
+}
+
+/// Leaves a layout on the devices, and says so: in the results too.
+fn keep_layout(
+    keep: &Keep,
+    devices: &Devices,
+    results: &mut Results,
+    log: &mut SaveLog,
+    cancel: &AtomicBool,
+) -> Result<(), Failure> {
+    if cancel.load(Ordering::Relaxed) {
+        note(&keep.not_kept());
+        return Err(Failure::Interrupted);
+    }
+    let array = keep.write(devices)?;
+    append(log, &format!("kept: {array}"))?;
+    results.settings.insert("kept".into(), array);
+    note(keep.how_to_start().trim_end());
+    Ok(())
 }
 
 /// Everything that stands against writing, one a line.
@@ -169,7 +197,7 @@ fn show(
     study: &Study,
     options: &Compare,
     (sizes, devices): (&Sizes, &Devices),
-    ending: &str,
+    (after, ending): (Vec<String>, &str),
 ) -> Result<String, Failure> {
     let mut lines = vec![format!("The study \"{}\" would overwrite:", study.title)];
     for (index, device) in devices.each().enumerate() {
@@ -204,6 +232,7 @@ fn show(
     if study.filesystem.is_none() {
         lines.push(filling(study, options, (sizes, devices))?);
     }
+    lines.extend(after);
     lines.push(ending.into());
     Ok(lines.join("\n") + "\n")
 }

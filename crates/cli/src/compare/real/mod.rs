@@ -24,11 +24,13 @@ use raidlab_measure::{Drives, Rounds, Sizes, facts};
 
 /// The default study's title speaks of drives that take no part here.
 const DEFAULT_TITLE: &str = "Files in one directory, which layout?";
-/// Runs the study in a directory, or on devices; `None` when it was only shown what would be done.
+/// Runs the study in a directory, or on devices; `None` when it was only shown what would be done. `kept` is what came
+/// of the layout that was to be kept.
 pub(super) fn run(
     study: &mut Study,
     options: &Compare,
     recorder: &mut Recorder,
+    kept: &mut Result<(), Failure>,
     cancel: &'static AtomicBool,
 ) -> Result<Option<Results>, Failure> {
     if options.threads.is_some() {
@@ -36,7 +38,7 @@ pub(super) fn run(
         return Err(Failure::input(format!("--threads: {reason}")));
     }
     match devices::named(&options.on) {
-        Some(paths) => devices::run(study, options, &paths, recorder, cancel),
+        Some(paths) => devices::run(study, options, &paths, (recorder, kept), cancel),
         None => {
             devices::refuse_flags(options)?;
             run_in(study, options, Path::new(&options.on), recorder, cancel).map(Some)

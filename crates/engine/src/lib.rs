@@ -52,7 +52,8 @@ mod paths;
 
 pub use buffers::{Area, Piece};
 pub use device::{
-    Claim, Device, DeviceRefusal, LoopStatus, SAVED_BYTES, SaveDirectory, SaveLog, Signature,
+    Claim, Device, DeviceRefusal, LoopStatus, SAVED_BYTES, SaveDirectory, SaveLog, Serving,
+    Signature, is_served,
 };
 pub use engine::{
     Beginning, Engine, EngineConfig, MdFound, MdOptions, Recorded, Reply, check_outcome,

@@ -132,7 +132,8 @@ impl Claim {
     pub fn cached_file(&self) -> Result<File, EngineError> {
         let held = self.file()?;
         // By what is open, as a path can have become another device's.
-        let path = format!("/proc/self/fd/{}", held.as_raw_fd());
+        // A thread that serves an array has descriptors of its own.
+        let path = format!("/proc/thread-self/fd/{}", held.as_raw_fd());
         let opened = OpenOptions::new().read(true).write(true).open(path);
         opened.map_err(|error| EngineError::io(CLAIM, &self.device.path, error))
     }

@@ -14,6 +14,7 @@ mod loops;
 mod own;
 mod place;
 mod save;
+mod served;
 mod tools;
 mod who;
 
@@ -21,6 +22,7 @@ pub use claim::{Claim, SAVED_BYTES};
 pub(crate) use hold::Hold;
 pub use loops::LoopStatus;
 pub use save::{SaveDirectory, SaveLog};
+pub use served::{Serving, is_served};
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use raidlab_core::SECTOR_BYTES;
 
 use super::loops::LoopStatus;
+use super::served;
 
 const SYS: &str = "/sys";
 
@@ -145,12 +146,18 @@ fn whole_disk(number: u64) -> Option<(u64, u64)> {
     Some((number_in(directory.parent()?)?, figure(&directory, "start")? * SECTOR_BYTES))
 }
 
-/// What a loop device is made of; `None` for everything else. The call knows files whose path leads nowhere,
+/// The path of what a loop device is made of, as the kernel has it.
+pub(super) fn backing_path(number: u64) -> Option<PathBuf> {
+    let path = fs::read_to_string(directory(number).join("loop/backing_file")).ok()?;
+    Some(PathBuf::from(path.trim_end_matches('\n')))
+}
+
+/// What a loop device is made of; `None` for everything else, and where it is a file that this process serves, of which
+/// nothing may be asked (the call asks for the file's attributes). The call knows files whose path leads nowhere,
 /// or elsewhere, as seen from here; where it cannot be asked, the path has to do.
 fn backing_of(number: u64, open: Option<&File>) -> Option<Backing> {
     let directory = directory(number).join("loop");
-    let path = fs::read_to_string(directory.join("backing_file")).ok()?;
-    let path = PathBuf::from(path.trim_end_matches('\n'));
+    let path = backing_path(number).filter(|path| !served::serves(path))?;
     let told = match open {
         Some(device) => LoopStatus::of(device).ok(),
         None => {

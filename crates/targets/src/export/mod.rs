@@ -35,7 +35,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use raidlab_core::{MemberIndex, MemberTotals};
-use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member};
+use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member, Serving};
 
 use crate::mounted::mounts;
 use serve::{Command, ServerLoop};
@@ -92,6 +92,7 @@ pub struct FuseExport {
     commands: Sender<Command>,
     /// `None` after the end.
     thread: Option<JoinHandle<Ended>>,
+    _serving: Serving,
 }
 
 impl FuseExport {
@@ -140,11 +141,13 @@ impl FuseExport {
         let (ready, started) = channel();
         let (ours, place) = (Arc::clone(&shared), directory.clone());
         let serve = move || run(make, keep, (place, cache), ours, orders, &ready);
+        let serving = Serving::new(directory.clone());
         let thread = std::thread::Builder::new()
             .name("export".into())
             .spawn(serve)
             .map_err(|error| EngineError::io(EXPORT, &directory, error))?;
-        let mut export = Self { directory, shared, commands, thread: Some(thread) };
+        let thread = Some(thread);
+        let mut export = Self { directory, shared, commands, thread, _serving: serving };
         // Nothing is sent by a thread that panicked.
         match started.recv().unwrap_or_else(|_| Err(ended_early())) {
             Ok(()) => Ok(export),

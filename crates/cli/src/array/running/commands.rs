@@ -4,7 +4,7 @@ use std::path::Path;
 
 use raidlab_core::MemberIndex;
 use raidlab_core::contract::{Admin, RepairSource, Scrub};
-use raidlab_engine::Engine;
+use raidlab_engine::{Engine, is_served};
 use raidlab_metadata::md::{Role, inspect};
 use serde_json::{Value, json};
 
@@ -139,6 +139,7 @@ fn add(
     device: &Path,
     overwrite: bool,
 ) -> Result<Value, Value> {
+    not_itself(device).map_err(|error| refused(&error))?;
     let array = names.array;
     let place = of_this_array(device, &array).map_err(|error| refused(&error))?;
     if let Some(place) = place.filter(|_| !overwrite) {
@@ -166,6 +167,15 @@ fn add(
             json!({ "done": format!("{shown} waits as a spare") })
         }
     })
+}
+
+/// That a device is not made of what is served here: the array would wait for itself.
+fn not_itself(device: &Path) -> Result<(), Failure> {
+    if is_served(device) {
+        let what = "holds what an array of this process serves, and cannot be a part of one";
+        return Err(Failure::Refused(format!("{} {what}", device.display())));
+    }
+    Ok(())
 }
 
 /// The place in this array that a device says it has.
@@ -220,6 +230,7 @@ fn replace(
     overwrite: bool,
 ) -> Result<Value, Value> {
     let member = names.member(member).map_err(failed)?;
+    not_itself(device).map_err(|error| refused(&error))?;
     consent(device, overwrite, &names.array).map_err(|error| refused(&error))?;
     let path = device.to_owned();
     on_engine(owner, move |engine| {

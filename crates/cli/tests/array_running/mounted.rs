@@ -1,0 +1,167 @@
+//! A filesystem on a loop device over an array's file by FUSE, written to while a member fails and a fresh one is added
+//! and rebuilt. Needs root.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::array_running::{Harness, MIB, WHOLE};
+use crate::root::{can_mount, tool};
+use crate::support::{Scratch, raidlab};
+
+/// Every level with redundancy, its members, and what is to be used of each.
+const LAYOUTS: [(&str, usize, u64); 8] = [
+    ("raid1", 2, 320),
+    ("raid1", 3, 320),
+    ("raid4 chunk=64K", 4, 128),
+    ("raid5 chunk=64K", 4, 128),
+    ("raid6 chunk=64K", 5, 128),
+    ("raid10 chunk=64K", 4, 192),
+    ("raid10 far2 chunk=64K", 4, 192),
+    ("raid10 offset2 chunk=64K", 5, 160),
+];
+const FILESYSTEMS: [(&str, &str, &[&str], &[&str]); 2] = [
+    ("ext4", "mkfs.ext4", &["-q", "-F"], &["e2fsck", "-f", "-n"]),
+    ("xfs", "mkfs.xfs", &["-q", "-f"], &["xfs_repair", "-n"]),
+];
+
+/// A mounted filesystem on a loop device; both go with the test.
+struct Mounted {
+    node: String,
+    at: PathBuf,
+}
+
+impl Mounted {
+    fn unmount(&self) {
+        tool("umount", &[&self.at.display().to_string()]).expect("nothing uses it any more");
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let _ = tool("umount", &[&self.at.display().to_string()]);
+        }
+        let gone = tool("losetup", &["--detach", &self.node]);
+        if !thread::panicking() {
+            gone.expect("nothing uses the loop device any more");
+        }
+    }
+}
+
+/// All by `RAIDLAB_FULL=1`; otherwise two, others with each commit.
+#[test]
+fn filesystems_live_through_a_lost_member_and_its_rebuild() {
+    const TEST: &str = "filesystems_live_through_a_lost_member_and_its_rebuild";
+    if !can_mount(TEST, &["mkfs.ext4", "e2fsck", "mkfs.xfs", "xfs_repair", "losetup"]) {
+        return;
+    }
+    let is_full = std::env::var("RAIDLAB_FULL").as_deref() == Ok("1");
+    let sample = std::env::var("RAIDLAB_SAMPLE").ok().and_then(|text| text.parse::<usize>().ok());
+    for (number, layout) in LAYOUTS.iter().enumerate() {
+        for (which, filesystem) in FILESYSTEMS.iter().enumerate() {
+            let turn = (number + sample.unwrap_or(0)) % LAYOUTS.len();
+            if is_full || turn == which * LAYOUTS.len() / 2 {
+                live_through(*layout, *filesystem);
+            }
+        }
+    }
+}
+
+fn live_through(
+    (layout, members, mebibytes): (&str, usize, u64),
+    (name, make, flags, check): (&str, &str, &[&str], &[&str]),
+) {
+    println!("{layout} of {members}, {name}");
+    let harness = Harness { scratch: Scratch::new("running-mounted") };
+    let names: Vec<String> = (0..members).map(|number| number.to_string()).collect();
+    for file in names.iter().map(String::as_str).chain(["x"]) {
+        // Holes: all zeroes are consistent on every level.
+        let file = File::create(harness.path(file)).unwrap();
+        file.set_len((mebibytes + 8) * MIB).unwrap();
+    }
+    let files = names.iter().map(|name| harness.path(name));
+    let create = ["array", "create", layout].map(str::to_owned).into_iter().chain(files);
+    let flags_of_array = ["--bitmap", "internal", "--assume-clean", "--overwrite"];
+    raidlab(create.chain(flags_of_array.map(str::to_owned))).good();
+    let devices: Vec<&str> = names.iter().map(String::as_str).collect();
+    let served = harness.path("served");
+    let run = harness.assemble(&devices, &["--write", "--fuse", &served]);
+
+    let node = tool("losetup", &["--find", "--show", &served]).expect("a loop device");
+    let at = harness.scratch.directory("mounted");
+    let place = at.display().to_string();
+    let mounted = Mounted { node, at: at.clone() };
+    tool(make, &[flags, &[mounted.node.as_str()]].concat()).expect("a filesystem");
+    tool("mount", &[&mounted.node, &place]).expect("it can be mounted");
+    for own in [&served, &mounted.node] {
+        let ran = harness.ask("add", &[own, "--overwrite"]);
+        assert_eq!(ran.code, Some(3), "an array is no member of itself: {ran:?}");
+        assert!(ran.stderr.contains("holds what an array of this process serves"), "{ran:?}");
+    }
+    let written = under_load(&at, || {
+        harness.ask("fail", &["1"]).good();
+        harness.ask("remove", &[&harness.path("1")]).good();
+        harness.ask("add", &[&harness.path("x"), "--overwrite"]).good();
+        harness.until("\"missing\": 0");
+        harness.until(WHOLE);
+    });
+    mounted.unmount();
+    tool(check[0], &[&check[1..], &[mounted.node.as_str()]].concat())
+        .unwrap_or_else(|why| panic!("{layout}, {name}: {why}"));
+    tool("mount", &["-o", "ro", &mounted.node, &place]).expect("it can be mounted");
+    assert!(written > 0, "{layout}, {name}: nothing was written meanwhile");
+    for number in 0..written {
+        let found = fs::read(file(&at, number)).unwrap();
+        assert!(found == bytes(number), "{layout}, {name}: file {number} of {written}");
+    }
+    mounted.unmount();
+    drop(mounted);
+    harness.until("\"work\": null");
+    assert!(
+        harness.ask("check", &["--quiet"]).good().stdout.contains("0 sectors differ"),
+        "{layout}"
+    );
+    harness.stop(run);
+}
+
+/// Writes files until `work` is done, one in eight durably, some in the place of others; gives how many.
+fn under_load(at: &Path, work: impl FnOnce()) -> u64 {
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut number = 0;
+            // So that the filesystem has room whatever the rebuild takes.
+            while number == 0 || number < MOST_FILES && !is_done.load(Ordering::Relaxed) {
+                let path = file(at, number);
+                fs::create_dir_all(path.parent().expect("a directory")).unwrap();
+                // Longer first, and cut and overwritten then.
+                fs::write(&path, vec![0xee; 200_000]).unwrap();
+                let mut file = File::create(&path).unwrap();
+                file.write_all(&bytes(number)).unwrap();
+                if number.is_multiple_of(8) {
+                    file.sync_all().unwrap();
+                }
+                number += 1;
+            }
+            number
+        });
+        work();
+        is_done.store(true, Ordering::Relaxed);
+        writer.join().expect("the writer")
+    })
+}
+
+const MOST_FILES: u64 = 1500;
+
+fn file(at: &Path, number: u64) -> PathBuf {
+    at.join(format!("{}", number % 7)).join(number.to_string())
+}
+
+/// What a file holds: nothing that any other does, up to 128 KiB.
+fn bytes(number: u64) -> Vec<u8> {
+    let words = 1 + number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (16 << 10);
+    (0..words).flat_map(|word| (number << 32 | word).to_le_bytes()).collect()
+}

@@ -28,7 +28,7 @@ use std::time::Instant;
 use isal::Isal;
 use memory::{Arena, Stripe};
 use peers::{Operation, Peer};
-use raidlab_parity::{Kernels, Store};
+use raidlab_parity::{InstructionSet, Kernels, Store};
 use table::{Cell, Results};
 
 /// Samples of every figure.
@@ -194,9 +194,12 @@ fn main() -> ExitCode {
             continue;
         }
         let store = |past| if past { Store::NonTemporal } else { Store::Cached };
+        let fastest = Kernels::new(store(!cell.hot));
+        let by_avx2 = Kernels::on(InstructionSet::Avx2, fastest.store());
         let peers = [
-            Peer::Ours(Kernels::new(store(!cell.hot))),
+            Peer::Ours(fastest),
             Peer::Ours(Kernels::new(store(cell.hot))),
+            by_avx2.filter(|kernels| *kernels != fastest).map_or(Peer::Nobody, Peer::Ours),
             Peer::isal(avx2, cell.n),
             Peer::isal(dispatched, cell.n),
             Peer::Crate,

@@ -80,8 +80,14 @@ const LOST: [u8; 2] = [0, 1];
 /// Somebody who computes.
 pub(crate) enum Peer {
     Ours(Kernels),
-    Isal { isal: Isal, delta: Tables, two: Tables },
+    Isal {
+        isal: Isal,
+        delta: Tables,
+        two: Tables,
+    },
     Crate,
+    /// Whoever this machine has not.
+    Nobody,
 }
 
 impl Peer {
@@ -102,7 +108,11 @@ impl Peer {
     }
 
     pub(crate) fn can(&self, operation: Operation) -> bool {
-        !matches!(self, Self::Crate) || matches!(operation, Operation::Xor | Operation::Pq)
+        match self {
+            Self::Ours(_) | Self::Isal { .. } => true,
+            Self::Crate => matches!(operation, Operation::Xor | Operation::Pq),
+            Self::Nobody => false,
+        }
     }
 
     /// Computes once.
@@ -130,6 +140,7 @@ impl Peer {
                     };
                     done.expect("equal lengths");
                 }
+                Self::Nobody => {}
             }
         }
     }

@@ -5,6 +5,11 @@ use std::fmt;
 /// A way to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstructionSet {
+    /// 512-bit vectors, and GFNI's multiplication by matrices.
+    ///
+    /// Processors with the first and without the second have no kernels of their own: they are those of Intel that
+    /// lower their clock, for a while and for all that runs on the core, when they see 512-bit vectors.
+    Avx512Gfni,
     /// 256-bit vectors.
     Avx2,
     /// Words of 64 bits, which the compiler may turn into the vectors every machine has.
@@ -13,15 +18,21 @@ pub enum InstructionSet {
 
 impl InstructionSet {
     /// All there are, the fastest first.
-    pub const ALL: [Self; 2] = [Self::Avx2, Self::Words];
+    pub const ALL: [Self; 3] = [Self::Avx512Gfni, Self::Avx2, Self::Words];
 
     /// Whether this machine can go it.
+    #[inline]
     pub fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
+            Self::Avx512Gfni => {
+                use std::arch::is_x86_feature_detected as has;
+                has!("avx512f") && has!("gfni") && has!("avx2")
+            }
+            #[cfg(target_arch = "x86_64")]
             Self::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2 => false,
+            Self::Avx512Gfni | Self::Avx2 => false,
             Self::Words => true,
         }
     }
@@ -30,6 +41,7 @@ impl InstructionSet {
 impl fmt::Display for InstructionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Avx512Gfni => "avx512-gfni",
             Self::Avx2 => "avx2",
             Self::Words => "words",
         })
@@ -39,7 +51,8 @@ impl fmt::Display for InstructionSet {
 /// The way this machine computes; for the settings of a result.
 #[inline]
 pub fn path() -> InstructionSet {
-    if InstructionSet::Avx2.is_available() { InstructionSet::Avx2 } else { InstructionSet::Words }
+    let first = InstructionSet::ALL.into_iter().find(|path| path.is_available());
+    first.unwrap_or(InstructionSet::Words)
 }
 
 /// How many lines of one place the first-level data cache holds, as the processor says; 8 when it does not.
@@ -79,8 +92,9 @@ pub enum Store {
     Cached,
     /// Results go past the cache, which saves reading their old contents: right when the blocks come from
     /// memory and nobody looks at the results soon. Ordinary stores take over on paths without such
-    /// stores, for targets that do not start on a multiple of 32 bytes, for the last bytes, and where P
-    /// and Q are changed by a difference: their old contents have to be read anyway.
+    /// stores, for targets that do not start on a multiple of a vector's bytes (64 with
+    /// [`InstructionSet::Avx512Gfni`], 32 with [`InstructionSet::Avx2`]), for the last bytes, and where P and Q
+    /// are changed by a difference: their old contents have to be read anyway.
     NonTemporal,
 }
 
@@ -90,5 +104,33 @@ impl fmt::Display for Store {
             Self::Cached => "cached",
             Self::NonTemporal => "non-temporal",
         })
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    /// What the kernel says of the processor.
+    fn flags() -> Vec<String> {
+        let said =
+            std::fs::read_to_string("/proc/cpuinfo").expect("Linux describes its processors");
+        let flags = said.lines().find(|line| line.starts_with("flags"));
+        flags.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_fastest_set_whose_features_are_all_there_is_chosen() {
+        let flags = flags();
+        let has = |wanted: &[&str]| wanted.iter().all(|one| flags.iter().any(|flag| flag == one));
+        let (wide, narrow) = (has(&["avx512f", "gfni", "avx2"]), has(&["avx2"]));
+        let available = InstructionSet::ALL.map(InstructionSet::is_available);
+        assert_eq!(available, [wide, narrow, true]);
+        let expected = match (wide, narrow) {
+            (true, _) => InstructionSet::Avx512Gfni,
+            (false, true) => InstructionSet::Avx2,
+            (false, false) => InstructionSet::Words,
+        };
+        assert_eq!(path(), expected);
     }
 }

@@ -55,6 +55,34 @@ pub(crate) fn products(exponent: u8) -> &'static Products {
     &PRODUCTS[usize::from(exponent) % ORDER]
 }
 
+/// The products of all bytes with an element, as they are linear in the byte's bits: a matrix of 8 by 8 bits
+/// as GF2P8AFFINEQB takes it. Byte 7 - i says which bits of a factor make bit i of the product.
+static MATRICES: [u64; ORDER] = {
+    let mut all = [0; ORDER];
+    let mut element = 0;
+    while element < ORDER {
+        let mut column = 0;
+        while column < 8 {
+            let product = POWERS[(element + column) % ORDER];
+            let mut row = 0;
+            while row < 8 {
+                let bit = (product >> row & 1) as u64;
+                all[element] |= bit << (8 * (7 - row) + column);
+                row += 1;
+            }
+            column += 1;
+        }
+        element += 1;
+    }
+    all
+};
+
+/// The matrix that multiplies by 2 to the power `exponent`; 255 is the same as 0.
+#[inline]
+pub(crate) fn matrix(exponent: u8) -> u64 {
+    MATRICES[usize::from(exponent) % ORDER]
+}
+
 /// `product` of one byte.
 #[inline]
 pub(crate) fn product(products: &Products, byte: u8) -> u8 {
@@ -101,6 +129,21 @@ mod tests {
             }
             let inverse = scalar::power(usize::from(inverse(exponent)));
             assert_eq!(scalar::multiply(element, inverse), 1);
+        }
+    }
+
+    /// What GF2P8AFFINEQB does, as its manual says.
+    #[test]
+    fn every_matrix_gives_the_oracles_products() {
+        for exponent in 0..=255u8 {
+            let element = scalar::power(usize::from(exponent));
+            let rows = matrix(exponent).to_be_bytes();
+            for byte in 0..=255 {
+                let bit = |row: u8| ((row & byte).count_ones() % 2) as u8;
+                let product = (0..8).map(|n| bit(rows[n]) << n).sum::<u8>();
+                let expected = scalar::multiply(element, byte);
+                assert_eq!(product, expected, "2^{exponent} times {byte}");
+            }
         }
     }
 

@@ -53,7 +53,9 @@ impl Kernels {
         unsafe {
             match self.path() {
                 #[cfg(target_arch = "x86_64")]
-                InstructionSet::Avx2 => avx2::compare(blocks, len),
+                InstructionSet::Avx512Gfni => vectors::compare_avx512_gfni(blocks, len),
+                #[cfg(target_arch = "x86_64")]
+                InstructionSet::Avx2 => vectors::compare_avx2(blocks, len),
                 _ => compare::<Words>(blocks, len),
             }
         }
@@ -77,7 +79,9 @@ impl Kernels {
         unsafe {
             match self.path() {
                 #[cfg(target_arch = "x86_64")]
-                InstructionSet::Avx2 => avx2::locate(&mut search, len),
+                InstructionSet::Avx512Gfni => vectors::locate_avx512_gfni(&mut search, len),
+                #[cfg(target_arch = "x86_64")]
+                InstructionSet::Avx2 => vectors::locate_avx2(&mut search, len),
                 _ => {
                     let at = search.steps::<Words>(0, len);
                     search.steps::<u8>(at, len);
@@ -199,26 +203,50 @@ impl Search<'_> {
 }
 
 #[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use super::{Range, Search};
-    use crate::lanes::avx2::Vectors;
+mod vectors {
+    use std::arch::x86_64::{__m256i, __m512i};
+
+    use super::{Range, Search, compare};
+
+    /// # Safety
+    /// As [`super::Kernels::compare_raw`], on a machine with AVX-512, GFNI and AVX2.
+    #[target_feature(enable = "avx512f,gfni,avx2")]
+    pub(super) unsafe fn compare_avx512_gfni(
+        blocks: &[*const u8],
+        len: usize,
+    ) -> Option<Range<usize>> {
+        // SAFETY: promised by the caller.
+        unsafe { compare::<[__m512i; 2]>(blocks, len) }
+    }
 
     /// # Safety
     /// As [`super::Kernels::compare_raw`], on a machine with AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn compare(blocks: &[*const u8], len: usize) -> Option<Range<usize>> {
+    pub(super) unsafe fn compare_avx2(blocks: &[*const u8], len: usize) -> Option<Range<usize>> {
         // SAFETY: promised by the caller.
-        unsafe { super::compare::<Vectors<4>>(blocks, len) }
+        unsafe { compare::<[__m256i; 4]>(blocks, len) }
+    }
+
+    /// # Safety
+    /// As [`super::Kernels::locate_raw`], on a machine with AVX-512, GFNI and AVX2.
+    #[target_feature(enable = "avx512f,gfni,avx2")]
+    pub(super) unsafe fn locate_avx512_gfni(search: &mut Search<'_>, len: usize) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let at = search.steps::<[__m512i; 2]>(0, len);
+            let at = search.steps::<__m256i>(at, len);
+            search.steps::<u8>(at, len);
+        }
     }
 
     /// # Safety
     /// As [`super::Kernels::locate_raw`], on a machine with AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn locate(search: &mut Search<'_>, len: usize) {
+    pub(super) unsafe fn locate_avx2(search: &mut Search<'_>, len: usize) {
         // SAFETY: promised by the caller.
         unsafe {
-            let at = search.steps::<Vectors<4>>(0, len);
-            let at = search.steps::<Vectors<1>>(at, len);
+            let at = search.steps::<[__m256i; 4]>(0, len);
+            let at = search.steps::<__m256i>(at, len);
             search.steps::<u8>(at, len);
         }
     }

@@ -1,13 +1,19 @@
 //! Bytes side by side: one generic pass serves vectors, words and bytes.
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod avx2;
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod several;
 
-use crate::field::{self, Products};
+use crate::field;
 
 /// Bytes side by side, on each of which the same is done.
 pub(crate) trait Lanes: Copy {
     const BYTES: usize;
+    /// More doublings than this cost more than a multiplication; 0 where that is a single operation.
+    const MOST_DOUBLINGS: u8 = 2;
 
     /// # Safety
     /// The machine has the lanes' instructions.
@@ -30,7 +36,7 @@ pub(crate) trait Lanes: Copy {
     /// Stores past the cache; as [`store`](Self::store) for lanes that cannot.
     ///
     /// # Safety
-    /// As [`store`](Self::store), and `to` is a multiple of 32 bytes.
+    /// As [`store`](Self::store), and `to` is a multiple of the vector's size.
     #[inline(always)]
     // SAFETY: the caller promises what the trait asks for.
     unsafe fn stream(self, to: *mut u8) {
@@ -48,11 +54,15 @@ pub(crate) trait Lanes: Copy {
     /// The machine has the lanes' instructions.
     unsafe fn double(self) -> Self;
 
-    /// Each byte times the element that the products are of; of bytes without the offset.
+    /// Each byte times 2 to the power `exponent`; of bytes without the offset.
     ///
     /// # Safety
     /// The machine has the lanes' instructions.
-    unsafe fn multiply(self, products: &Products) -> Self;
+    unsafe fn multiply(self, exponent: u8) -> Self;
+
+    /// # Safety
+    /// The machine has the lanes' instructions.
+    unsafe fn or(self, other: Self) -> Self;
 
     /// # Safety
     /// The machine has the lanes' instructions.
@@ -102,8 +112,14 @@ impl Lanes for u8 {
 
     #[inline(always)]
     // SAFETY: every machine has bytes.
-    unsafe fn multiply(self, products: &Products) -> Self {
-        field::product(products, self)
+    unsafe fn multiply(self, exponent: u8) -> Self {
+        field::product(field::products(exponent), self)
+    }
+
+    #[inline(always)]
+    // SAFETY: every machine has bytes.
+    unsafe fn or(self, other: Self) -> Self {
+        self | other
     }
 
     #[inline(always)]
@@ -175,8 +191,8 @@ impl Lanes for Words {
     /// By doubling eight bytes at a time, once for each bit of the element.
     #[inline(always)]
     // SAFETY: every machine has words.
-    unsafe fn multiply(mut self, products: &Products) -> Self {
-        let mut element = products[1];
+    unsafe fn multiply(mut self, exponent: u8) -> Self {
+        let mut element = field::products(exponent)[1];
         let mut sum = [0; 8];
         loop {
             let wanted = 0u64.wrapping_sub(u64::from(element & 1));
@@ -189,6 +205,15 @@ impl Lanes for Words {
             }
             self.0 = self.0.map(double);
         }
+    }
+
+    #[inline(always)]
+    // SAFETY: every machine has words.
+    unsafe fn or(mut self, other: Self) -> Self {
+        for (word, other) in self.0.iter_mut().zip(other.0) {
+            *word |= other;
+        }
+        self
     }
 
     #[inline(always)]

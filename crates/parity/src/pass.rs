@@ -5,12 +5,11 @@
 //! exponent to the lowest, doubling in between, which needs no tables where exponents follow each other.
 
 use crate::dispatch::{InstructionSet, Store};
-use crate::field;
 use crate::lanes::{Lanes, Words};
 use crate::terms::{Place, Term, Terms};
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+mod vectors;
 
 /// What becomes of the two sums of a pass.
 #[derive(Clone, Copy, Debug)]
@@ -71,17 +70,31 @@ pub(crate) struct Pass<'a, T> {
 pub(crate) unsafe fn run<T: Place>(path: InstructionSet, pass: &Pass<'_, T>, len: usize) {
     // SAFETY: promised by the caller.
     unsafe {
-        match (path, pass.finish.sums()) {
-            (_, (false, false)) => {}
+        match pass.finish.sums() {
+            (false, false) => {}
+            (true, false) => on::<T, true, false>(path, pass, len),
+            (false, true) => on::<T, false, true>(path, pass, len),
+            (true, true) => on::<T, true, true>(path, pass, len),
+        }
+    }
+}
+
+/// # Safety
+/// As [`run`].
+#[inline(always)]
+unsafe fn on<T: Place, const P: bool, const Q: bool>(
+    path: InstructionSet,
+    pass: &Pass<'_, T>,
+    len: usize,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match path {
             #[cfg(target_arch = "x86_64")]
-            (InstructionSet::Avx2, (true, false)) => avx2::run::<T, true, false>(pass, len),
+            InstructionSet::Avx512Gfni => vectors::avx512_gfni::<T, P, Q>(pass, len),
             #[cfg(target_arch = "x86_64")]
-            (InstructionSet::Avx2, (false, true)) => avx2::run::<T, false, true>(pass, len),
-            #[cfg(target_arch = "x86_64")]
-            (InstructionSet::Avx2, _) => avx2::run::<T, true, true>(pass, len),
-            (_, (true, false)) => words::<T, true, false>(pass, len),
-            (_, (false, true)) => words::<T, false, true>(pass, len),
-            _ => words::<T, true, true>(pass, len),
+            InstructionSet::Avx2 => vectors::avx2::<T, P, Q>(pass, len),
+            _ => words::<T, P, Q>(pass, len),
         }
     }
 }
@@ -100,7 +113,8 @@ unsafe fn words<T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, T>, len:
 ///
 /// # Safety
 /// As [`run`], on a machine with the instructions of `V`; `at <= len`; with `CONSECUTIVE` all exponents
-/// follow each other; with `stream` targets are on multiples of 32 bytes, `at` too.
+/// follow each other; with `stream` targets are on multiples of the vector's size,
+/// `at` too.
 #[inline(always)]
 unsafe fn steps<V: Lanes, T: Place, const P: bool, const Q: bool, const CONSECUTIVE: bool>(
     pass: &Pass<'_, T>,
@@ -164,8 +178,12 @@ pub(crate) unsafe fn add<
     // SAFETY: promised by the caller.
     unsafe {
         for [first, second] in pairs {
-            (p, q) = add_one::<V, T, P, Q, CONSECUTIVE>(first, at, (p, q));
-            (p, q) = add_one::<V, T, P, Q, CONSECUTIVE>(second, at, (p, q));
+            if Q && V::MOST_DOUBLINGS == 0 {
+                (p, q) = add_two::<V, T, P, CONSECUTIVE>([first, second], at, (p, q));
+            } else {
+                (p, q) = add_one::<V, T, P, Q, CONSECUTIVE>(first, at, (p, q));
+                (p, q) = add_one::<V, T, P, Q, CONSECUTIVE>(second, at, (p, q));
+            }
         }
         if let [last] = odd {
             (p, q) = add_one::<V, T, P, Q, CONSECUTIVE>(last, at, (p, q));
@@ -197,18 +215,40 @@ unsafe fn add_one<V: Lanes, T: Place, const P: bool, const Q: bool, const CONSEC
     (p, q)
 }
 
+/// Two steps of Horner's rule at once, for lanes on which multiplying is as cheap as doubling: the sums are
+/// added to in one operation each.
+///
+/// # Safety
+/// As [`begin`].
+#[inline(always)]
+unsafe fn add_two<V: Lanes, T: Place, const P: bool, const CONSECUTIVE: bool>(
+    [first, second]: [&Term<T>; 2],
+    at: usize,
+    (mut p, mut q): (V, V),
+) -> (V, V) {
+    let gaps = if CONSECUTIVE { [1, 1] } else { [first.gap, second.gap] };
+    // SAFETY: promised by the caller.
+    unsafe {
+        let (first, second) = (first.place.load::<V>(at), second.place.load::<V>(at));
+        if P {
+            p = p.add(first.add(second));
+        }
+        let higher = first.multiply(gaps[1]).add(second);
+        q = q.multiply(gaps[0] + gaps[1]).add(higher);
+    }
+    (p, q)
+}
+
 /// `q`, which has the offset, times 2 to the power `by`.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
 pub(crate) unsafe fn raise<V: Lanes>(mut q: V, by: u8) -> V {
-    /// More doublings than this cost more than a multiplication.
-    const MOST_DOUBLINGS: u8 = 2;
     // SAFETY: promised by the caller.
     unsafe {
-        if by > MOST_DOUBLINGS {
-            return q.add(V::offset()).multiply(field::products(by)).add(V::offset());
+        if by > V::MOST_DOUBLINGS {
+            return q.add(V::offset()).multiply(by).add(V::offset());
         }
         for _ in 0..by {
             q = q.double();
@@ -259,14 +299,14 @@ unsafe fn finish<V: Lanes, T: Place, const P: bool, const Q: bool>(
             }
             Finish::ByP { target, q: to_q, exponent } => {
                 if P && Q {
-                    let more = p.multiply(field::products(exponent));
+                    let more = p.multiply(exponent);
                     put(settle(pass, at, q).add(more), to_q, at, stream);
                     put(p, target, at, stream);
                 }
             }
             Finish::ByQ { target, p: to_p, by } => {
                 if Q {
-                    let found = settle(pass, at, q).multiply(field::products(by));
+                    let found = settle(pass, at, q).multiply(by);
                     if P && let Some(to) = to_p {
                         put(p.add(found), to, at, stream);
                     }
@@ -275,8 +315,8 @@ unsafe fn finish<V: Lanes, T: Place, const P: bool, const Q: bool>(
             }
             Finish::Two { first, second, a, b } => {
                 if P && Q {
-                    let part = settle(pass, at, q).multiply(field::products(b));
-                    let found = p.multiply(field::products(a)).add(part);
+                    let part = settle(pass, at, q).multiply(b);
+                    let found = p.multiply(a).add(part);
                     put(found, first, at, stream);
                     put(p.add(found), second, at, stream);
                 }

@@ -6,7 +6,7 @@ use common::{Random, all_kernels, oracle, slices};
 use raidlab_parity::Kernels;
 
 /// Bytes of a block: all steps of a pass, and a rest.
-const LEN: usize = 264;
+const LEN: usize = 512 + 64 + 32 + 5;
 
 /// Loses the members `a` and `b` of a row: below `count` data, then P, then Q. Everything that is lost
 /// must come back.

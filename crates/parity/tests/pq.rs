@@ -133,7 +133,8 @@ fn every_length_up_to_4096() {
     let all = all_kernels();
     for len in 0..=4096 {
         let (count, align) = (2 + random.below(31), random.below(64));
-        check_by(&all[len % all.len()], &mut random, len, count, align);
+        // Every kernel meets every rest of 64 bytes.
+        check_by(&all[(len + len / 64) % all.len()], &mut random, len, count, align);
     }
 }
 
@@ -150,12 +151,23 @@ fn every_alignment() {
 fn all_255_blocks_at_once() {
     let mut random = Random(5);
     let exponents: Vec<u8> = (0..255).collect();
-    let blocks: Vec<Vec<u8>> = exponents.iter().map(|_| random.bytes(277)).collect();
-    let expected = oracle(277, &slices(&blocks), &exponents);
+    let blocks: Vec<Vec<u8>> = exponents.iter().map(|_| random.bytes(1301)).collect();
+    let expected = oracle(1301, &slices(&blocks), &exponents);
     for kernels in all_kernels() {
-        let (mut p, mut q) = (vec![0; 277], vec![0; 277]);
+        let (mut p, mut q) = (vec![0; 1301], vec![0; 1301]);
         kernels.pq(Some(&mut p), Some(&mut q), &slices(&blocks), &exponents).unwrap();
         assert!((p, q) == expected, "{kernels:?}");
+    }
+}
+
+/// P and Q of random blocks with these exponents, by all kernels.
+fn check_exponents(blocks: &[Vec<u8>], exponents: &[u8]) {
+    let (data, len) = (slices(&blocks[..exponents.len()]), blocks[0].len());
+    let expected = oracle(len, &data, exponents);
+    for kernels in all_kernels() {
+        let (mut p, mut q) = (vec![0; len], vec![0; len]);
+        kernels.pq(Some(&mut p), Some(&mut q), &data, exponents).unwrap();
+        assert!((p, q) == expected, "{kernels:?}: {exponents:?}");
     }
 }
 
@@ -169,12 +181,37 @@ fn every_gap_and_lowest_exponent() {
         let exponents = [lowest, lowest + gap, lowest + gap + 1 + random.below(2) as u8 % 200];
         let exponents = exponents.map(|exponent| exponent.min(254));
         let count = if exponents[1] == exponents[2] { 2 } else { 3 };
-        let (data, exponents) = (slices(&blocks[..count]), &exponents[..count]);
-        let expected = oracle(200, &data, exponents);
-        for kernels in all_kernels() {
-            let (mut p, mut q) = (vec![0; 200], vec![0; 200]);
-            kernels.pq(Some(&mut p), Some(&mut q), &data, exponents).unwrap();
-            assert!((p, q) == expected, "{kernels:?}: {exponents:?}");
+        check_exponents(&blocks, &exponents[..count]);
+    }
+    // The widest gaps there are, which some kernels bridge two at a time.
+    for middle in 1..254 {
+        check_exponents(&blocks, &[0, middle, 254]);
+        check_exponents(&blocks, &[middle - 1, middle]);
+    }
+}
+
+/// Two targets that start on multiples of a vector's bytes, of half of these, or neither: stores past the cache
+/// need both to.
+#[test]
+fn every_pair_of_starts_of_two_targets() {
+    let mut random = Random(9);
+    for [first, second] in [0, 1, 16, 32, 48].map(|one| [0, 8, 32].map(|two| [one, two])).concat() {
+        for len in [64, 512, 512 + 64 + 32 + 5, 2000] {
+            let row: Vec<Vec<u8>> = (0..5).map(|_| random.bytes(len)).collect();
+            let exponents = [0, 1, 2, 3, 4];
+            let (p, q) = oracle(len, &slices(&row), &exponents);
+            for kernels in all_kernels() {
+                let what = format!("{kernels:?}: {len} bytes to {first} and {second}");
+                let place = |at| Guarded::new(at, &vec![7; len]);
+                let (mut x, mut y) = (place(first), place(second));
+                let (to_p, to_q) = (Some(x.bytes()), Some(y.bytes()));
+                kernels.pq(to_p, to_q, &slices(&row), &exponents).unwrap();
+                assert!(x.is(&p) && y.is(&q), "P and Q, {what}");
+                let (mut x, mut y) = (place(first), place(second));
+                let (targets, rest) = ([x.bytes(), y.bytes()], slices(&row[2..]));
+                kernels.recover_two(targets, [0, 1], (&p, &q), &rest, &exponents[2..]).unwrap();
+                assert!(x.is(&row[0]) && y.is(&row[1]), "two, {what}");
+            }
         }
     }
 }
@@ -222,7 +259,7 @@ fn blocks_a_page_apart() {
 fn targets_may_be_sources_exactly() {
     let mut random = Random(6);
     for kernels in all_kernels() {
-        for len in [0, 1, 31, 32, 127, 128, 200, 513] {
+        for len in [0, 1, 31, 32, 63, 64, 127, 128, 200, 513, 1100] {
             in_place(&kernels, &mut random, len);
         }
     }

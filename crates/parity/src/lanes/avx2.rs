@@ -8,10 +8,7 @@ use std::arch::x86_64::{
 };
 
 use super::Lanes;
-use crate::field::Products;
-
-/// Bytes in a vector.
-pub(crate) const VECTOR: usize = 32;
+use crate::field;
 
 /// The low eight bits of the field's polynomial.
 const POLYNOMIAL: i8 = 0x1d;
@@ -24,109 +21,91 @@ const OFFSET: u8 = {
     f
 };
 
-/// `N` vectors of 32 bytes.
-#[derive(Clone, Copy)]
-pub(crate) struct Vectors<const N: usize>([__m256i; N]);
-
-impl<const N: usize> Lanes for Vectors<N> {
-    const BYTES: usize = VECTOR * N;
+impl Lanes for __m256i {
+    const BYTES: usize = 32;
 
     #[inline(always)]
     // SAFETY: the caller promises what the trait asks for.
     unsafe fn zero() -> Self {
         // SAFETY: the machine has AVX2, by the caller's promise.
-        Self([unsafe { _mm256_setzero_si256() }; N])
+        unsafe { _mm256_setzero_si256() }
     }
 
     #[inline(always)]
     // SAFETY: the caller promises what the trait asks for.
     unsafe fn offset() -> Self {
         // SAFETY: the machine has AVX2, by the caller's promise.
-        Self([unsafe { _mm256_set1_epi8(OFFSET.cast_signed()) }; N])
+        unsafe { _mm256_set1_epi8(OFFSET.cast_signed()) }
     }
 
     #[inline(always)]
     // SAFETY: the caller promises what the trait asks for.
     unsafe fn load(from: *const u8) -> Self {
-        let from = from.cast::<__m256i>();
         // SAFETY: promised by the caller; the unaligned kind.
-        Self(std::array::from_fn(|n| unsafe { _mm256_loadu_si256(from.wrapping_add(n)) }))
+        unsafe { _mm256_loadu_si256(from.cast::<Self>()) }
     }
 
     #[inline(always)]
     // SAFETY: the caller promises what the trait asks for.
     unsafe fn store(self, to: *mut u8) {
-        for (n, vector) in self.0.into_iter().enumerate() {
-            // SAFETY: promised by the caller; the unaligned kind.
-            unsafe { _mm256_storeu_si256(to.cast::<__m256i>().wrapping_add(n), vector) };
-        }
+        // SAFETY: promised by the caller; the unaligned kind.
+        unsafe { _mm256_storeu_si256(to.cast::<Self>(), self) };
     }
 
     #[inline(always)]
     // SAFETY: the caller promises what the trait asks for.
     unsafe fn stream(self, to: *mut u8) {
-        for (n, vector) in self.0.into_iter().enumerate() {
-            // SAFETY: promised by the caller, alignment to 32 bytes too; who runs the pass fences it.
-            unsafe { _mm256_stream_si256(to.cast::<__m256i>().wrapping_add(n), vector) };
-        }
+        // SAFETY: promised by the caller, alignment to 32 bytes too; who runs the pass fences it.
+        unsafe { _mm256_stream_si256(to.cast::<Self>(), self) };
     }
 
     #[inline(always)]
     // SAFETY: the caller promises what the trait asks for.
-    unsafe fn add(mut self, other: Self) -> Self {
-        for (vector, other) in self.0.iter_mut().zip(other.0) {
-            // SAFETY: the machine has AVX2, by the caller's promise.
-            *vector = unsafe { _mm256_xor_si256(*vector, other) };
-        }
-        self
+    unsafe fn add(self, other: Self) -> Self {
+        // SAFETY: the machine has AVX2, by the caller's promise.
+        unsafe { _mm256_xor_si256(self, other) }
     }
 
-    /// Three operations a vector. A shuffle gives 0 where the top bit of the index is set, so from a table
+    /// Three operations. A shuffle gives 0 where the top bit of the index is set, so from a table
     /// full of 0x1d it gives the reduction of just those bytes that need none: the error is 0x1d in
-    /// every byte, and the offset makes it vanish.
+    /// every byte, which a sum that is kept offset by the fixed point does not notice.
     #[inline(always)]
     // SAFETY: the caller promises what the trait asks for.
-    unsafe fn double(mut self) -> Self {
-        for vector in &mut self.0 {
-            // SAFETY: the machine has AVX2, by the caller's promise.
-            *vector = unsafe {
-                let inverted = _mm256_shuffle_epi8(_mm256_set1_epi8(POLYNOMIAL), *vector);
-                _mm256_xor_si256(_mm256_add_epi8(*vector, *vector), inverted)
-            };
+    unsafe fn double(self) -> Self {
+        // SAFETY: the machine has AVX2, by the caller's promise.
+        unsafe {
+            let inverted = _mm256_shuffle_epi8(_mm256_set1_epi8(POLYNOMIAL), self);
+            _mm256_xor_si256(_mm256_add_epi8(self, self), inverted)
         }
-        self
     }
 
     /// Looks both nibbles of each byte up, by shuffles of the sixteen products each.
     #[inline(always)]
     // SAFETY: the caller promises what the trait asks for.
-    unsafe fn multiply(mut self, products: &Products) -> Self {
-        let halves = products.as_ptr().cast::<__m128i>();
+    unsafe fn multiply(self, exponent: u8) -> Self {
+        let halves = field::products(exponent).as_ptr().cast::<__m128i>();
         // SAFETY: there are 32 products, and the machine has AVX2, by the caller's promise.
         unsafe {
             let low = _mm256_broadcastsi128_si256(_mm_loadu_si128(halves));
             let high = _mm256_broadcastsi128_si256(_mm_loadu_si128(halves.add(1)));
             let nibble = _mm256_set1_epi8(15);
-            for vector in &mut self.0 {
-                let upper = _mm256_and_si256(_mm256_srli_epi64::<4>(*vector), nibble);
-                let lower = _mm256_and_si256(*vector, nibble);
-                *vector = _mm256_xor_si256(
-                    _mm256_shuffle_epi8(low, lower),
-                    _mm256_shuffle_epi8(high, upper),
-                );
-            }
+            let upper = _mm256_and_si256(_mm256_srli_epi64::<4>(self), nibble);
+            let lower = _mm256_and_si256(self, nibble);
+            _mm256_xor_si256(_mm256_shuffle_epi8(low, lower), _mm256_shuffle_epi8(high, upper))
         }
-        self
+    }
+
+    #[inline(always)]
+    // SAFETY: the caller promises what the trait asks for.
+    unsafe fn or(self, other: Self) -> Self {
+        // SAFETY: the machine has AVX2, by the caller's promise.
+        unsafe { _mm256_or_si256(self, other) }
     }
 
     #[inline(always)]
     // SAFETY: the caller promises what the trait asks for.
     unsafe fn is_zero(self) -> bool {
         // SAFETY: the machine has AVX2, by the caller's promise.
-        unsafe {
-            let or = |sum, vector: &__m256i| _mm256_or_si256(sum, *vector);
-            let all = self.0.iter().fold(_mm256_setzero_si256(), or);
-            _mm256_testz_si256(all, all) == 1
-        }
+        unsafe { _mm256_testz_si256(self, self) == 1 }
     }
 }

@@ -2,6 +2,9 @@
 //! draws that repeat.
 #![allow(dead_code, reason = "each test uses a part")]
 
+use std::io::Write as _;
+use std::sync::Once;
+
 use raidlab_parity::{InstructionSet, Kernels, Store, scalar};
 
 /// Room for any tested alignment and length, and guard bytes on both sides.
@@ -9,8 +12,21 @@ pub(crate) const ROOM: usize = 64 + 64 + 4096 + 64;
 /// The byte around targets, which must survive.
 pub(crate) const GUARD: u8 = 0xa5;
 
-/// Every path this machine has, with every way to store.
+/// Every path this machine has, with every way to store; says once which it lacks.
 pub(crate) fn all_kernels() -> Vec<Kernels> {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        for path in InstructionSet::ALL.into_iter().filter(|path| !path.is_available()) {
+            let needed = match path {
+                InstructionSet::Avx512Gfni => "avx512f, gfni and avx2",
+                InstructionSet::Avx2 => "avx2",
+                InstructionSet::Words => "nothing",
+            };
+            // Written past the test harness, which would keep the output of a test that passes.
+            let line = format!("skipped: parity by {path}: needs a processor with {needed}\n");
+            std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+        }
+    });
     let of = |path| [Store::Cached, Store::NonTemporal].map(|store| Kernels::on(path, store));
     InstructionSet::ALL.into_iter().flat_map(of).flatten().collect()
 }

@@ -1,13 +1,14 @@
-//! A pass by vectors of 256 bits.
+//! A pass by vectors.
 
-use std::arch::x86_64::_mm_sfence;
+use std::arch::x86_64::{__m256i, __m512i, _mm_sfence};
 
 use super::{Finish, Pass, add, begin, finish, steps};
 use crate::dispatch::{Store, cache_ways};
 use crate::lanes::Lanes;
-use crate::lanes::avx2::{VECTOR, Vectors};
 use crate::terms::{Place, Term, crowded};
 
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
 /// Bytes of a tile, over which sources are added group by group.
 const TILE: usize = 3 * 512;
 /// Bytes of a block from which on grouping pays: shorter ones stay in the first-level cache.
@@ -19,23 +20,92 @@ fn side_by_side() -> usize {
     cache_ways().saturating_sub(2).max(4)
 }
 
+/// The steps of a pass by one kind of vector. They are whole cache lines, so that no line is touched by two of
+/// them. Through the cache they are as long as there are registers; past it, for blocks that come from memory,
+/// single lines are the fastest.
+trait Steps {
+    /// To sum up P only.
+    type Xor: Lanes;
+    /// To sum up Q, with P or without.
+    type Pq: Lanes;
+    /// For both of these, past the cache.
+    type PqPast: Lanes;
+    /// For sums of differences, whose targets were just read.
+    type Delta: Lanes;
+    /// To recover.
+    type Recover: Lanes;
+    /// To recover, past the cache.
+    type RecoverPast: Lanes;
+    /// For what is left then, in this order.
+    type Rest: Lanes;
+    type Last: Lanes;
+    /// Bytes of the longest vector, on which targets must start to be stored past the cache.
+    const VECTOR: usize;
+}
+
+struct Avx2;
+
+impl Steps for Avx2 {
+    type Xor = [__m256i; 8];
+    type Pq = [__m256i; 6];
+    type PqPast = [__m256i; 6];
+    type Delta = [__m256i; 4];
+    type Recover = [__m256i; 4];
+    type RecoverPast = [__m256i; 4];
+    type Rest = [__m256i; 2];
+    type Last = __m256i;
+    const VECTOR: usize = 32;
+}
+
+struct Avx512Gfni;
+
+impl Steps for Avx512Gfni {
+    type Xor = [__m512i; 8];
+    type Pq = [__m512i; 8];
+    type PqPast = __m512i;
+    type Delta = [__m512i; 4];
+    type Recover = [__m512i; 8];
+    type RecoverPast = __m512i;
+    type Rest = __m512i;
+    type Last = __m256i;
+    const VECTOR: usize = 64;
+}
+
 /// # Safety
 /// As [`super::run`], on a machine with AVX2.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn run<T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, T>, len: usize) {
-    let aligned = |to: Option<*mut u8>| to.is_none_or(|to| to.addr().is_multiple_of(VECTOR));
+pub(super) unsafe fn avx2<T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, T>, len: usize) {
+    // SAFETY: promised by the caller.
+    unsafe { run::<Avx2, T, P, Q>(pass, len) }
+}
+
+/// # Safety
+/// As [`super::run`], on a machine with AVX-512, GFNI and AVX2.
+#[target_feature(enable = "avx512f,gfni,avx2")]
+pub(super) unsafe fn avx512_gfni<T: Place, const P: bool, const Q: bool>(
+    pass: &Pass<'_, T>,
+    len: usize,
+) {
+    // SAFETY: promised by the caller.
+    unsafe { run::<Avx512Gfni, T, P, Q>(pass, len) }
+}
+
+/// # Safety
+/// As [`super::run`], on a machine with the instructions of `S`.
+#[inline(always)]
+unsafe fn run<S: Steps, T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, T>, len: usize) {
+    let aligned = |to: Option<*mut u8>| to.is_none_or(|to| to.addr().is_multiple_of(S::VECTOR));
     let stream = pass.store == Store::NonTemporal && pass.finish.targets().into_iter().all(aligned);
-    let plain = matches!(pass.finish, Finish::Store { .. }) && T::BLOCKS == 1;
+    let stores = matches!(pass.finish, Finish::Store { .. });
     // SAFETY: promised by the caller; every `at` is a multiple of the vector's size.
     unsafe {
-        // Steps are whole cache lines, so that no line is touched by two of them, and as long as there
-        // are registers.
-        if plain && !Q {
-            by::<Vectors<8>, T, P, Q>(pass, stream, len);
-        } else if plain {
-            by::<Vectors<6>, T, P, Q>(pass, stream, len);
-        } else {
-            by::<Vectors<4>, T, P, Q>(pass, stream, len);
+        match (stores, stream) {
+            _ if T::BLOCKS > 1 => by::<S, S::Delta, T, P, Q>(pass, stream, len),
+            (true, true) => by::<S, S::PqPast, T, P, Q>(pass, stream, len),
+            (true, false) if Q => by::<S, S::Pq, T, P, Q>(pass, stream, len),
+            (true, false) => by::<S, S::Xor, T, P, Q>(pass, stream, len),
+            (false, true) => by::<S, S::RecoverPast, T, P, Q>(pass, stream, len),
+            (false, false) => by::<S, S::Recover, T, P, Q>(pass, stream, len),
         }
     }
     if stream {
@@ -53,22 +123,24 @@ pub(super) unsafe fn run<T: Place, const P: bool, const Q: bool>(pass: &Pass<'_,
 /// # Safety
 /// As [`run`].
 #[inline(always)]
-unsafe fn by<V: Lanes, T: Place, const P: bool, const Q: bool>(
+unsafe fn by<S: Steps, V: Lanes, T: Place, const P: bool, const Q: bool>(
     pass: &Pass<'_, T>,
     stream: bool,
     len: usize,
 ) {
+    // A line that a step reads at once cannot lose its place before it is read to its end.
+    let at_once = const { S::VECTOR >= LINE || V::BYTES <= LINE };
     // SAFETY: promised by the caller.
     unsafe {
-        if len >= GROUP_FROM && crowded(pass.terms.as_slice(), side_by_side()) {
+        if !at_once && len >= GROUP_FROM && crowded(pass.terms.as_slice(), side_by_side()) {
             let at = grouped::<V, T, P, Q>(pass, stream, len);
-            rest::<T, P, Q, false>(pass, stream, at, len);
+            rest::<S, T, P, Q, false>(pass, stream, at, len);
         } else if !Q || pass.terms.consecutive() {
             let at = steps::<V, T, P, Q, true>(pass, stream, 0, len);
-            rest::<T, P, Q, true>(pass, stream, at, len);
+            rest::<S, T, P, Q, true>(pass, stream, at, len);
         } else {
             let at = steps::<V, T, P, Q, false>(pass, stream, 0, len);
-            rest::<T, P, Q, false>(pass, stream, at, len);
+            rest::<S, T, P, Q, false>(pass, stream, at, len);
         }
     }
 }
@@ -79,7 +151,7 @@ unsafe fn by<V: Lanes, T: Place, const P: bool, const Q: bool>(
 /// As [`run`]; `at` is a multiple of the vector's size, and with `CONSECUTIVE` all exponents follow each
 /// other.
 #[inline(always)]
-unsafe fn rest<T: Place, const P: bool, const Q: bool, const CONSECUTIVE: bool>(
+unsafe fn rest<S: Steps, T: Place, const P: bool, const Q: bool, const CONSECUTIVE: bool>(
     pass: &Pass<'_, T>,
     stream: bool,
     at: usize,
@@ -87,8 +159,8 @@ unsafe fn rest<T: Place, const P: bool, const Q: bool, const CONSECUTIVE: bool>(
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        let at = steps::<Vectors<2>, T, P, Q, CONSECUTIVE>(pass, stream, at, len);
-        let at = steps::<Vectors<1>, T, P, Q, CONSECUTIVE>(pass, stream, at, len);
+        let at = steps::<S::Rest, T, P, Q, CONSECUTIVE>(pass, stream, at, len);
+        let at = steps::<S::Last, T, P, Q, CONSECUTIVE>(pass, stream, at, len);
         steps::<u8, T, P, Q, CONSECUTIVE>(pass, false, at, len);
     }
 }

@@ -48,7 +48,7 @@ struct Avx2;
 impl Steps for Avx2 {
     type Xor = [__m256i; 8];
     type Pq = [__m256i; 6];
-    type PqPast = [__m256i; 6];
+    type PqPast = [__m256i; 2];
     type Delta = [__m256i; 4];
     type Recover = [__m256i; 4];
     type RecoverPast = [__m256i; 4];

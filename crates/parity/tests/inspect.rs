@@ -35,6 +35,26 @@ fn differences_are_found_to_the_byte() {
     }
 }
 
+/// The same bit wrong at two places of a step, whose words and vectors are looked at together.
+#[test]
+fn equal_differences_do_not_cancel_out() {
+    let good = [0x5a; 1100];
+    let (p, q) = oracle(good.len(), &[&good[..]; 3], &[0, 1, 2]);
+    let distances = [1, 4, 8, 16, 32, 64, 96, 128, 192, 256, 448];
+    for kernels in all_kernels() {
+        for (at, distance) in distances.iter().flat_map(|far| [0, 7, 130].map(|at| (at, *far))) {
+            let mut wrong = good;
+            wrong[at] ^= 0x10;
+            wrong[at + distance] ^= 0x10;
+            let bytes = at..at + distance + 1;
+            let found = kernels.compare(&[&good, &wrong]).unwrap();
+            assert_eq!(found, Some(bytes.clone()), "{kernels:?}");
+            let found = kernels.locate((&p, &q), &[&good, &wrong, &good], &[0, 1, 2]).unwrap();
+            assert_eq!(found, Located::One { block: Wrong::Data(1), bytes }, "{kernels:?}");
+        }
+    }
+}
+
 /// A row of data, P and Q.
 struct Row {
     blocks: Vec<Vec<u8>>,

@@ -8,6 +8,9 @@ use super::NbdArray;
 use super::array::{Begun, Finished, Served};
 use super::memory::{Budget, Buffer};
 
+/// Clients whose memory for what they leave for later is kept for the next that do.
+const MOST_SPARES: usize = 8;
+
 pub(super) struct Arrays {
     /// `None` where one has ended.
     served: Vec<Option<Served>>,
@@ -16,13 +19,29 @@ pub(super) struct Arrays {
     pub(super) freed: bool,
     /// Clients that broke the protocol.
     pub(super) violations: u64,
+    /// Memory of clients that leave nothing for later now.
+    spares: Vec<Vec<u8>>,
 }
 
 impl Arrays {
     pub(super) fn new(arrays: Vec<NbdArray>, memory: u64) -> Self {
         let served = |(number, array)| Some(Served::new(number, array, memory));
         let served = arrays.into_iter().enumerate().map(served).collect();
-        Self { served, budget: Budget::new(memory), freed: false, violations: 0 }
+        let (budget, spares) = (Budget::new(memory), Vec::with_capacity(MOST_SPARES));
+        Self { served, budget, freed: false, violations: 0, spares }
+    }
+
+    /// Memory for what a client leaves for later.
+    pub(super) fn spare(&mut self) -> Vec<u8> {
+        self.spares.pop().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub(super) fn lay_by(&mut self, mut memory: Vec<u8>) {
+        if self.spares.len() < MOST_SPARES {
+            memory.clear();
+            self.spares.push(memory);
+        }
     }
 
     #[inline]

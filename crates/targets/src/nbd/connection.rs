@@ -216,11 +216,21 @@ impl Connection {
         }
         let all = kept + came;
         let taken = self.take(&input[..all], arrays)?;
-        self.stash.clear();
-        if self.end == End::Open {
-            self.stash.extend_from_slice(&input[taken..all]);
-        }
+        let rest = if self.end == End::Open { &input[taken..all] } else { &[] };
+        self.leave(rest, arrays);
         Ok(())
+    }
+
+    /// Keeps what was not taken. Who keeps nothing has no memory for it: one long message must not cost some for ever.
+    fn leave(&mut self, rest: &[u8], arrays: &mut Arrays) {
+        if !rest.is_empty() && self.stash.capacity() == 0 {
+            self.stash = arrays.spare();
+        }
+        self.stash.clear();
+        self.stash.extend_from_slice(rest);
+        if rest.is_empty() && self.stash.capacity() > 0 {
+            arrays.lay_by(std::mem::take(&mut self.stash));
+        }
     }
 
     /// Bytes of data that are still to come.
@@ -243,8 +253,7 @@ impl Connection {
         self.stash = stash;
         self.stash.drain(..taken);
         if self.stash.is_empty() {
-            // One long message must not cost memory for ever.
-            self.stash = Vec::new();
+            arrays.lay_by(std::mem::take(&mut self.stash));
         }
         Ok(())
     }

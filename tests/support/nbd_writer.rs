@@ -27,6 +27,39 @@ pub(crate) struct Model {
     answered: Vec<u64>,
     is_under_way: Vec<bool>,
     next: u64,
+    /// Changes that are answered and not known to be durable: their first block, and their version.
+    volatile: Vec<(u64, u64)>,
+    pub(crate) counts: Counts,
+}
+
+/// What clients were told, and what was compared after crashes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Changes that were answered.
+    pub(crate) changes: u64,
+    /// Of these, those with FUA, or that a flush covered.
+    pub(crate) durable: u64,
+    pub(crate) flushes: u64,
+    pub(crate) crashes: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.changes += other.changes;
+        self.durable += other.durable;
+        self.flushes += other.flushes;
+        self.crashes += other.crashes;
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { changes, durable, flushes, crashes } = self;
+        write!(
+            f,
+            "{crashes} crashes: {changes} changes answered, {durable} durable by FUA or {flushes} flushes; lost: 0"
+        )
+    }
 }
 
 /// A request of a client.
@@ -50,6 +83,8 @@ impl Model {
             answered: vec![0; BLOCKS as usize],
             is_under_way: vec![false; BLOCKS as usize],
             next: 1,
+            volatile: Vec::new(),
+            counts: Counts::default(),
         }
     }
 
@@ -89,6 +124,11 @@ impl Model {
     pub(crate) fn told(&mut self, asked: &Asked) {
         match asked {
             Asked::Change { block, len, version, fua } => {
+                self.counts.changes += 1;
+                match fua {
+                    true => self.counts.durable += 1,
+                    false => self.volatile.push((*block, *version)),
+                }
                 for one in *block..block + len {
                     self.answered[one as usize] = *version;
                     self.is_under_way[one as usize] = false;
@@ -98,6 +138,10 @@ impl Model {
                 }
             }
             Asked::Flush(answered) => {
+                self.counts.flushes += 1;
+                let before = self.volatile.len();
+                self.volatile.retain(|(block, version)| answered[*block as usize] < *version);
+                self.counts.durable += (before - self.volatile.len()) as u64;
                 for (block, version) in (0..).zip(answered) {
                     self.is_durable(block, *version);
                 }
@@ -135,6 +179,8 @@ impl Model {
             // What is there now is read from now on.
             *versions = vec![(0, if whole { first } else { 0 })];
         }
+        self.counts.crashes += u64::from(self.next > 1);
+        self.volatile.clear();
         self.answered.fill(0);
         self.is_under_way.fill(false);
         self.next = 1;

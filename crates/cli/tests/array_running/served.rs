@@ -280,6 +280,7 @@ fn kill_under_a_writer(
             harness.until("\"work\": null");
             assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
             harness.ask("stop", &["--disconnect"]).good();
+            println!("{layout}, {}", model.counts);
             break;
         }
         write_until_killed(&mut model, &mut clients, run, 40 + random.below(200), &mut random);

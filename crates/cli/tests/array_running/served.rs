@@ -5,12 +5,14 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::{Harness, MIB, Run, WHOLE};
-use crate::nbd_client::{Client, READ};
+use raidlab_nbd::Framing;
+
+use crate::nbd_client::{Client, READ, ZERO};
 use crate::nbd_writer::{BLOCK, BLOCKS, Model};
 use crate::support::{Ran, command, raidlab};
 
@@ -476,7 +478,7 @@ fn nbdkit_passes_an_array_on() {
         Command::new("nbdkit").args(["-f", "-U", &socket, "nbd", &format!("uri={uri}")]).spawn();
     let passed = Killed(child.unwrap());
     let begun = std::time::Instant::now();
-    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+    while UnixStream::connect(&socket).is_err() {
         assert!(begun.elapsed() < super::PATIENCE);
     }
     let mut through = Client::unix(Path::new(&socket), "");
@@ -484,6 +486,135 @@ fn nbdkit_passes_an_array_on() {
     through.flush();
     assert_eq!(client(&harness).once(READ, 4096, 8192, false, &[]).good().data, [0x3c; 8192]);
     drop((through, passed));
+    harness.ask("stop", &["--disconnect"]).good();
+    drop(run);
+}
+
+/// What a script asks of libnbd in Python: many requests at once on two connections, against memory; what is told of
+/// blocks; requests that are refused, by their errors.
+const SCRIPT: &str = r#"
+import errno, os, random
+h.add_meta_context("base:allocation")
+h.add_meta_context("raidlab:redundancy")
+other = nbd.NBD()
+for client in [h, other]:
+    client.connect_uri(os.environ["URI"])
+assert h.can_multi_conn() and h.can_fua() and h.can_zero() and h.can_trim() and not h.is_read_only()
+size = h.get_size()
+minimum, maximum = h.get_block_size(nbd.SIZE_MINIMUM), h.get_block_size(nbd.SIZE_MAXIMUM)
+model = bytearray(size)
+choose = random.Random(27)
+for step in range(40):
+    under_way = []
+    # Those under way at once do not meet.
+    for part in choose.sample(range(16), 8):
+        at = part * (size // 16 // minimum * minimum)
+        length = minimum * choose.randrange(1, 129)
+        client = choose.choice([h, other])
+        what = choose.choice(["read", "write", "fua", "zero"])
+        if what == "read":
+            data = nbd.Buffer(length)
+            cookie = client.aio_pread(data, at)
+            under_way.append((client, cookie, data, model[at:at + length]))
+            continue
+        if what == "zero":
+            data = bytes(length)
+            cookie = client.aio_zero(length, at)
+        else:
+            data = choose.randbytes(length)
+            cookie = client.aio_pwrite(data, at, flags=nbd.CMD_FLAG_FUA if what == "fua" else 0)
+        model[at:at + length] = data
+        under_way.append((client, cookie, data, None))
+    for client, cookie, data, expected in under_way:
+        while not client.aio_command_completed(cookie):
+            client.poll(-1)
+        assert expected is None or data.to_bytearray() == expected, step
+    other.flush()
+assert h.pread(size, 0) == model
+told = {}
+def extents(context, at, entries, error):
+    told.setdefault(context, []).extend(entries)
+h.block_status(size, 0, extents)
+redundancy = told["raidlab:redundancy"]
+assert redundancy == [size, 0], redundancy
+at = 0
+for length, flags in zip(*[iter(told["base:allocation"])] * 2):
+    assert flags != nbd.STATE_HOLE | nbd.STATE_ZERO or not any(model[at:at + length]), at
+    at += length
+h.set_strict_mode(0)
+for number, wrong in [
+    ("EINVAL", lambda: h.pread(minimum, size)),
+    ("ENOSPC", lambda: h.pwrite(bytes(minimum), size)),
+    ("EINVAL", lambda: h.pread(100, 3)),
+    ("EINVAL", lambda: h.pread(maximum + minimum, 0)),
+]:
+    try:
+        wrong()
+    except nbd.Error as error:
+        assert error.errno == number, error
+    else:
+        raise AssertionError(number)
+assert h.pread(minimum, 0) == model[:minimum]
+for client in [h, other]:
+    client.shutdown()
+"#;
+
+#[test]
+fn a_script_of_nbdsh_uses_an_array() {
+    let test = "a_script_of_nbdsh_uses_an_array";
+    if !has("nbdsh", test) {
+        return;
+    }
+    let (harness, run, uri, _) = for_peers("nbd-nbdsh");
+    let mut script = Command::new("nbdsh");
+    // Debian's Python has the library, whichever comes first elsewhere.
+    script.args(["-c", SCRIPT]).env("URI", uri).env("PATH", "/usr/bin:/bin");
+    let ran: Ran = script.output().unwrap().into();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
+    stop(&harness, run);
+}
+
+/// Its block driver is the one that virtual machines have: what is asked of it comes to the array, and back.
+#[test]
+fn the_storage_daemon_of_qemu_passes_an_array_on() {
+    let test = "the_storage_daemon_of_qemu_passes_an_array_on";
+    if !has("qemu-storage-daemon", test) {
+        return;
+    }
+    let (harness, run, _, _) = for_peers("nbd-storage-daemon");
+    let socket = harness.path("passed");
+    let from = harness.path("nbd");
+    let node = format!(
+        "driver=nbd,node-name=array,export=array,discard=unmap,server.type=unix,server.path={from}"
+    );
+    let server = format!("addr.type=unix,addr.path={socket}");
+    let export = "type=nbd,id=out,node-name=array,name=out,writable=on";
+    let arguments = ["--blockdev", &node, "--nbd-server", &server, "--export", export];
+    let passed = Killed(Command::new("qemu-storage-daemon").args(arguments).spawn().unwrap());
+    let begun = std::time::Instant::now();
+    // Its socket is there before its export.
+    let mut through = loop {
+        let stream = UnixStream::connect(&socket).map_err(|error| error.to_string());
+        match stream.and_then(|stream| Client::over(stream, "out", Framing::Structured)) {
+            Ok(client) => break client,
+            Err(error) => assert!(begun.elapsed() < super::PATIENCE, "{error}"),
+        }
+    };
+    let mut direct = client(&harness);
+    let pattern: Vec<u8> = (0..MIB).map(|byte| (byte / 253) as u8).collect();
+    through.write(4096, &pattern);
+    harness.ask("fail", &["3"]).good();
+    through.write(2 * MIB, &pattern);
+    through.flush();
+    assert!(direct.read(4096, MIB) == pattern && direct.read(2 * MIB, MIB) == pattern);
+    through.once(ZERO, 2 * MIB, MIB / 2, true, &[]).good();
+    direct.write(3 * MIB, &[5; 4096]);
+    assert!(direct.read(2 * MIB, MIB / 2).iter().all(|byte| *byte == 0));
+    assert_eq!(through.read(3 * MIB, 4096), [5; 4096]);
+    through.once(raidlab_nbd::Command::Trim, 2 * MIB, MIB, false, &[]).good();
+    assert!(through.read(4096, MIB) == pattern);
+    drop((through, direct, passed));
     harness.ask("stop", &["--disconnect"]).good();
     drop(run);
 }

@@ -23,6 +23,7 @@ pub(crate) struct Guest {
     runner: PathBuf,
     sections: Vec<u64>,
     seconds: u32,
+    memory: Option<&'static str>,
 }
 
 /// What a script left.
@@ -48,10 +49,18 @@ pub(crate) fn grub_and_guest_or_skip(test: &str) -> Option<Guest> {
     unless_absent(test, [absence(VARIABLE, &packages::GUEST), grub])
 }
 
+/// The same for a test in which the guest's kernel is a client of NBD.
+pub(crate) fn nbd_client_and_guest_or_skip(test: &str) -> Option<Guest> {
+    let missing = packages::missing(&packages::NBD_CLIENT);
+    let client = (!missing.is_empty()).then(|| packages::reason(&missing));
+    unless_absent(test, [absence(VARIABLE, &packages::GUEST), client])
+}
+
 fn unless_absent<const N: usize>(test: &str, reasons: [Option<String>; N]) -> Option<Guest> {
     let reasons: Vec<String> = reasons.into_iter().flatten().collect();
     if reasons.is_empty() {
-        return Some(Guest { runner: runner(), sections: Vec::new(), seconds: 120 });
+        let (sections, seconds, memory) = (Vec::new(), 120, None);
+        return Some(Guest { runner: runner(), sections, seconds, memory });
     }
     // Written past the test harness, which would keep the output of a test that passes.
     let line = format!("skipped: {test}: {}\n", reasons.join("; "));
@@ -106,11 +115,18 @@ impl Guest {
         self
     }
 
+    /// Gives the guest this much memory, such as `128M`, instead of what is usual.
+    pub(crate) fn memory(mut self, memory: &'static str) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
     /// Boots a guest and runs `script` by bash in it, with `members` as `/dev/ubda`, `/dev/ubdb`, ...
     /// and the directory `share` at `$SHARE`, both read-write.
     pub(crate) fn run(&self, script: &str, members: &[PathBuf], share: &Path) -> Output {
         let mut command = Command::new(&self.runner);
         command.arg("-t").arg(self.seconds.to_string()).arg("-s").arg(share);
+        command.args(self.memory.iter().flat_map(|memory| ["-m", memory]));
         if !self.sections.is_empty() {
             let kib = |size: &u64| format!("{}K", size / 1024);
             let sizes: Vec<String> = self.sections.iter().map(kib).collect();

@@ -61,10 +61,19 @@ pub(crate) const FILESYSTEMS: [Package; 5] = [
 
 /// Servers and clients of NBD that ours talk to; their tests look for them themselves.
 #[allow(dead_code, reason = "only the test command installs them")]
-pub(crate) const NBD: [Package; 3] = [
+pub(crate) const NBD: [Package; 5] = [
     commands("libnbd-bin", &["nbdinfo"]),
+    commands("python3-libnbd", &["nbdsh"]),
     commands("nbdkit", &["nbdkit"]),
     commands("qemu-utils", &["qemu-nbd"]),
+    commands("qemu-system-common", &["qemu-storage-daemon"]),
+];
+
+/// What makes a guest's kernel a client of NBD, and puts a filesystem on it to use.
+pub(crate) const NBD_CLIENT: [Package; 3] = [
+    commands("nbd-client", &["nbd-client"]),
+    commands("e2fsprogs", &["mkfs.ext4"]),
+    commands("fio", &["fio"]),
 ];
 
 /// What opens pages; their test looks for them itself. Where node is not Debian's, it brings npm, and Debian's

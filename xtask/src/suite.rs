@@ -199,14 +199,18 @@ fn timed<T>(
 fn packages_for_tests(install: bool) -> [String; 2] {
     let parts: [&[packages::Package]; 2] = [&packages::GUEST, &packages::GRUB];
     let mut missing = parts.map(packages::missing).concat();
-    let others: [&[packages::Package]; 5] = [
+    let others: [&[packages::Package]; 6] = [
         &packages::PARITY,
         &packages::ORIGINALS,
         &packages::COUNTING,
         &packages::FILESYSTEMS,
         &packages::NBD,
+        &packages::NBD_CLIENT,
     ];
     missing.extend(others.into_iter().flat_map(packages::missing));
+    // Some are needed by several.
+    missing.sort_unstable();
+    missing.dedup();
     let there = missing.is_empty() || install && installed(&missing);
     if !there {
         println!("{}", packages::advice(&missing));

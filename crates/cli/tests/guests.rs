@@ -10,4 +10,5 @@ mod root;
 mod support;
 
 mod array;
+mod nbd_guest;
 mod targets;

@@ -46,6 +46,7 @@ mod work;
 pub use directory::{DirectoryOptions, DirectoryTarget, RunStep};
 #[doc(hidden)]
 pub use export::messages;
+pub use export::system::hold_memory;
 pub use export::{ExportCache, FuseExport};
 pub use kernel_md::{InitialSync, KernelMdArray, KernelMdOptions, mdadm_arguments};
 pub use mounted::{Filesystem, MountOptions, MountedArray, StripeHint, clean_mounts};

@@ -275,6 +275,8 @@ fn run(
     use std::os::fd::AsRawFd;
     keep.extend([shared.bell.as_raw_fd(), shared.members.as_raw_fd()]);
     let io = |error| EngineError::io(EXPORT, &directory, error);
+    // Before members have threads. Without the permission there is only less protection when memory is short.
+    system::be_flusher();
     let made = system::own_descriptors(keep).map_err(io).and_then(|()| make());
     let mut engine = match made {
         Ok(engine) => engine,
@@ -294,8 +296,6 @@ fn run(
             return (Some(engine), Ok(()));
         }
     };
-    // Without the permission there is only less protection when memory is short.
-    system::be_flusher();
     let open_flags = match cache {
         ExportCache::Kept | ExportCache::ReadOnly => protocol::OPEN_KEEP_CACHE,
         ExportCache::None => protocol::OPEN_DIRECT | protocol::OPEN_PARALLEL_WRITES,

@@ -89,10 +89,24 @@ pub(super) fn own_descriptors(mut keep: Vec<RawFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps memory that the thread asks for from being made room for by writing to what it serves, where
-/// that is permitted; whether it was.
+/// Keeps memory that the thread asks for, and those that it starts, from being made room for by writing to what it
+/// serves, and lets them write as long as their members take it, whoever else fills memory; where that is permitted
+/// (`CAP_SYS_RESOURCE`). Whether it was.
 pub(crate) fn be_flusher() -> bool {
     const PR_SET_IO_FLUSHER: libc::c_int = 57;
     // SAFETY: takes no memory.
     unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) == 0 }
+}
+
+/// Keeps the memory of this process, that it will have too, where it is: none is written to swap or read from its file
+/// again, which may need the very disk that the process serves. Only what is used is held. Whether it is: that needs
+/// `CAP_SYS_RESOURCE`, or a hard limit of locked memory that is none (`LimitMEMLOCK=infinity` of systemd).
+pub fn hold_memory() -> bool {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    // With a limit that is reached later, memory that is needed then would be refused.
+    if setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None }).is_err() {
+        return false;
+    }
+    // SAFETY: memory stays what it is.
+    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) == 0 }
 }

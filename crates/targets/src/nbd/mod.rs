@@ -179,6 +179,8 @@ impl NbdServer {
         let fault = Arc::new(Mutex::new(None));
         let faults = Arc::clone(&fault);
         let run = move || {
+            // Before members have threads. Without the permission there is only less protection when memory is short.
+            be_flusher();
             let begun = make().and_then(|arrays| {
                 let arrays = Arrays::new(arrays, limits.memory);
                 serve::Server::new((sockets, tls), limits, arrays, rings, orders)
@@ -190,8 +192,6 @@ impl NbdServer {
                     return;
                 }
             };
-            // Without the permission there is only less protection when memory is short.
-            be_flusher();
             let _ = ready.send(Ok(()));
             if let Err(error) = server.run() {
                 *faults.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use raidlab_core::{Nanos, Settings, Size};
 use raidlab_engine::{Engine, FileMember, FileOptions, MdFound, MdOptions, Member};
 use raidlab_metadata::md::{Allowed, Inspected, Out};
-use raidlab_targets::NbdLimits;
+use raidlab_targets::{NbdLimits, hold_memory};
 
 use super::args::Members;
 use super::open::Found;
@@ -32,6 +32,10 @@ use state::{Mode, Names};
 pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
     let stop = interrupt::flag()?;
     check(options)?;
+    if !options.nbd.is_empty() || options.fuse.is_some() {
+        // Clients may be on this machine. Where it is not permitted there is only less protection when memory is short.
+        hold_memory();
+    }
     if !options.nbd.is_empty() {
         return nbd::run(options, stop);
     }

@@ -218,6 +218,11 @@ fn is_full() -> bool {
     std::env::var("RAIDLAB_FULL").as_deref() == Ok("1")
 }
 
+/// Seconds that a guest may take; nothing depends on it while all is well.
+fn limit() -> u32 {
+    if is_full() { 3600 } else { 600 }
+}
+
 /// Where guests find their arrays.
 struct Machine {
     share: TempDir,
@@ -264,7 +269,7 @@ fn md_and_a_filesystem_on_served_arrays_survive_killed_servers() {
         machine.array(name, "raid1", 2, 16 * MIB);
     }
     let rounds = if is_full() { 20 } else { 1 };
-    let said = machine.run(&guest.limit(600), &format!("rounds={rounds}"), MIRROR, &[]);
+    let said = machine.run(&guest.limit(limit()), &format!("rounds={rounds}"), MIRROR, &[]);
     let said = said.expect_success("a mirror of served arrays");
     assert!(said.contains("md: 0 differ\n"), "{said}");
     assert_eq!(said.matches("check: 0 sectors differ").count(), 2, "{said}");
@@ -282,7 +287,7 @@ fn a_filesystem_is_used_while_a_member_of_its_array_is_exchanged() {
     let tree = ["/usr/share/doc/bash", "/usr/share/doc/e2fsprogs", "/usr/share/doc/mdadm"];
     let tree = tree.iter().find(|tree| Path::new(tree).is_dir()).unwrap_or(&"/etc");
     let known = format!("size={size} small_files={tree}");
-    let said = machine.run(&guest.limit(600), &known, STRESS, &[]);
+    let said = machine.run(&guest.limit(limit()), &known, STRESS, &[]);
     let said = said.expect_success("ext4 on a served raid6");
     assert!(said.contains("check: 0 sectors differ") && said.contains(" rounds\n"), "{said}");
 }
@@ -297,7 +302,7 @@ fn more_than_memory_is_written_to_a_server_on_the_same_machine() {
     let machine = Machine::new("nbd-memory");
     let disks = machine.array("disks", "raid5 chunk=64K", 3, member);
     machine.array("files", "raid5 chunk=64K", 3, member);
-    let guest = guest.memory("96M").limit(600);
+    let guest = guest.memory("96M").limit(limit());
     let said = machine.run(&guest, &format!("mib={mib}"), MEMORY, &disks);
     let well = |name| format!("{name} is held\ncheck: 0 sectors differ, 0 cannot be read\n");
     assert_eq!(said.expect_success("little memory"), well("disks") + &well("files"));

@@ -4,6 +4,7 @@
 mod examined;
 mod kernel_made;
 mod made;
+mod v0;
 
 use std::fs;
 use std::path::Path;

@@ -5,6 +5,8 @@
 mod extent;
 #[path = "../../../tests/support/guest.rs"]
 mod guest;
+#[path = "../../../tests/support/md_v0.rs"]
+mod images;
 #[path = "../../../tests/support/root.rs"]
 mod root;
 mod support;

@@ -2,8 +2,8 @@
 
 use raidlab_core::{Array, Sector, Sectors};
 use raidlab_metadata::md::{
-    ALL, Allowed, Aside, BadBlockLog, Features, Frame, Inspected, Reshape, Role, Superblock,
-    assemble, inspect,
+    ALL, Allowed, Aside, BadBlockLog, ByteOrder, Features, Frame, Inspected, Reshape, Role,
+    Superblock, V0, V0Device, assemble, inspect,
 };
 use raidlab_metadata::{Source, Unreadable};
 
@@ -71,6 +71,7 @@ fn superblock(place: u16, level: (i32, u32)) -> Superblock {
         resync: ALL,
         logical_block: 0,
         roles,
+        v0: None,
     }
 }
 
@@ -99,6 +100,72 @@ fn device(script: &mut Script<'_>, level: (i32, u32)) -> Vec<u8> {
     bytes
 }
 
+/// Where a superblock of version 0.90 stands on a device that is just large enough, and where its checksum is in it.
+const OLD_AT: usize = 128 * SECTOR;
+const OLD_CHECKSUM: usize = 4 * 38;
+
+/// The same of version 0.90, in either order of bytes, with the lines of the last member and of a spare.
+fn old_superblock(place: u16, level: (i32, u32), order: ByteOrder) -> Superblock {
+    let line = |number: u32| {
+        let state = if number < u32::from(MEMBERS) { 6 } else { 0 };
+        V0Device { number, major: 8, minor: 16 * number, place: number, state }
+    };
+    let mut table: Vec<V0Device> = (0..=u32::from(MEMBERS)).map(line).collect();
+    let own = table[usize::from(place)];
+    table.resize(27, V0Device::default());
+    let v0 = V0 {
+        order,
+        minor_version: 90,
+        patch: 0,
+        md_minor: 0,
+        size: 32,
+        devices: 5,
+        state: 1,
+        counts: [4, 5, 0, 1],
+        checkpoint: 20,
+        resync: u32::MAX,
+        table,
+        own,
+    };
+    Superblock { v0: Some(Box::new(v0)), ..superblock(place, level) }
+}
+
+/// A device with such a superblock, changed in the same ways.
+fn old_device(script: &mut Script<'_>, level: (i32, u32)) -> Vec<u8> {
+    let mut bytes = vec![0; 2 * OLD_AT];
+    let place = script.below(usize::from(MEMBERS) + 1) as u16;
+    let order = if script.flag() { ByteOrder::Big } else { ByteOrder::Little };
+    let written = old_superblock(place, level, order).emit(&mut bytes[OLD_AT..]);
+    assert_eq!(written, Ok(()), "there is room");
+    for _ in 0..script.below(MOST_CHANGES) {
+        let at = match script.below(4) {
+            0 => script.below(2 * OLD_AT),
+            1 => OLD_AT + 4 * 128 + script.below(700),
+            2 => OLD_AT + 4 * 992 + script.below(20),
+            _ => OLD_AT + script.below(280),
+        };
+        bytes[at] = script.below(256) as u8;
+    }
+    // Read and written it has a right checksum.
+    if script.below(8) > 0 {
+        rewritten(&mut bytes);
+    }
+    bytes.truncate(bytes.len() - script.below(96) * SECTOR * usize::from(script.below(8) == 0));
+    bytes
+}
+
+/// What is read of a superblock of version 0.90 is written as it was.
+fn rewritten(bytes: &mut [u8]) {
+    let found = inspect(&mut Disk(bytes.to_vec()));
+    let Some(seen) = found.seen.iter().find(|seen| seen.superblock.v0.is_some()) else { return };
+    let before = bytes[OLD_AT..].to_vec();
+    assert_eq!(seen.superblock.emit(&mut bytes[OLD_AT..]), Ok(()));
+    let checksum = OLD_CHECKSUM..OLD_CHECKSUM + 4;
+    let mut after = bytes[OLD_AT..].to_vec();
+    after[checksum.clone()].copy_from_slice(&before[checksum]);
+    assert_eq!(after, before, "written as it was read");
+}
+
 /// Up to six devices that are, or look like, members of an array of any level. A superblock is written as it was read;
 /// what is put in service is a whole superblock of one array, in its place, within one event of the newest, and there
 /// are as many as the level needs.
@@ -106,7 +173,8 @@ pub fn md(data: &[u8]) {
     const LEVELS: [(i32, u32); 8] =
         [(5, 2), (6, 8), (1, 0), (0, 0), (-1, 0), (4, 0), (10, 0x102), (10, 0x201)];
     let mut script = Script::new(data);
-    let level = LEVELS[script.below(LEVELS.len())];
+    let choice = script.byte();
+    let (level, is_old) = (LEVELS[usize::from(choice) % LEVELS.len()], choice >= 0xc0);
     let allowed = Allowed {
         dirty_degraded: script.below(2) == 1,
         ignore_journal: script.below(2) == 1,
@@ -115,6 +183,10 @@ pub fn md(data: &[u8]) {
     let count = 1 + script.below(6);
     let mut all = Vec::new();
     for _ in 0..count {
+        if is_old {
+            all.push(inspect(&mut Disk(old_device(&mut script, level))));
+            continue;
+        }
         let bytes = device(&mut script, level);
         if let Some(Ok(frame)) = bytes.get(AT..).map(Frame::new) {
             let mut again = bytes[AT..].to_vec();

@@ -7,8 +7,12 @@ mod decisions;
 mod device;
 #[path = "md/hostile.rs"]
 mod hostile;
+#[path = "../../../tests/support/md_v0.rs"]
+mod images;
 #[path = "md/logs.rs"]
 mod logs;
+#[path = "md/v0.rs"]
+mod v0;
 #[path = "md/written.rs"]
 mod written;
 
@@ -62,6 +66,7 @@ fn any(numbers: &mut Numbers) -> Superblock {
         resync: numbers.next(),
         logical_block: numbers.next() as u32,
         roles,
+        v0: None,
     }
 }
 
@@ -122,10 +127,15 @@ fn a_number_is_no_role_and_a_tail_no_frontier() {
 fn superblocks_stand_where_md_has_them() {
     // 64 MiB: as mdadm put it there.
     let all = |sectors| Version::ALL.map(|version| version.superblock(Sectors(sectors)));
-    assert_eq!(all(131_072), [Some(Sector(131_056)), Some(Sector(0)), Some(Sector(8))]);
-    assert_eq!(all(131_079)[0], Some(Sector(131_056)));
-    assert_eq!(all(23), [None; 3]);
-    assert_eq!(all(24)[0], Some(Sector(8)));
+    assert_eq!(
+        all(131_072),
+        [Some(Sector(130_944)), Some(Sector(131_056)), Some(Sector(0)), Some(Sector(8))]
+    );
+    assert_eq!(all(131_079)[1], Some(Sector(131_056)));
+    assert_eq!(all(131_199)[0], Some(Sector(130_944)));
+    assert_eq!(all(23), [None; 4]);
+    assert_eq!(all(24)[..2], [None, Some(Sector(8))]);
+    assert_eq!([127, 128, 256].map(|one| all(one)[0]), [None, Some(Sector(0)), Some(Sector(128))]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use raidlab_store::asctime;
 use serde_json::{Value, json};
 
 use super::args::Examine;
-use super::{disk, scan};
+use super::{disk, examine_v0, scan};
 use crate::failure::Failure;
 use crate::json::pretty;
 use crate::output;
@@ -53,7 +53,7 @@ pub(super) fn run(options: &Examine) -> Result<(), Failure> {
 /// The superblock that is told of: also one with a wrong checksum, but none that says it stands elsewhere.
 pub(super) fn shown(one: &Inspected) -> Option<&Seen> {
     one.seen.iter().find(|seen| {
-        let misplaced = matches!(seen.damage, Some(Damage::Misplaced(_)));
+        let misplaced = matches!(seen.damage, Some(Damage::Misplaced(_) | Damage::OfPartition));
         let place = seen.version.superblock(one.sectors);
         !misplaced && place.is_some_and(|at| at.0 == seen.superblock.super_offset)
     })
@@ -66,11 +66,6 @@ fn why_not(one: &Inspected) -> String {
     }
     match (one.seen.first().and_then(|seen| seen.damage), one.broken.first()) {
         (Some(damage), _) => damage.to_string(),
-        (None, Some((_, Damage::Major(0)))) => {
-            "its superblock is of version 0.90, which this version does not read: \
-             mdadm --examine shows it"
-                .into()
-        }
         (None, Some((_, damage))) => damage.to_string(),
         (None, None) => "no md superblock".into(),
     }
@@ -85,7 +80,7 @@ pub(super) fn uuid(bytes: &[u8; 16]) -> String {
 }
 
 /// A size in units of two and of ten, as mdadm adds it behind one in sectors; nothing for less than 5,000 KiB.
-fn human(bytes: u128) -> String {
+pub(super) fn human(bytes: u128) -> String {
     let (binary, decimal, letter) = match bytes {
         0..5_120_000 => return String::new(),
         5_120_000..0x8000_0000 => (1_u128 << 20, 1_000_000, 'M'),
@@ -116,7 +111,7 @@ pub(super) fn hostname() -> String {
 }
 
 /// The bytes of the array, as md counts them; `None` for levels without a size of their own.
-fn array_size(one: &Superblock) -> Option<u128> {
+pub(super) fn array_size(one: &Superblock) -> Option<u128> {
     let members = u128::from(one.members);
     let (data, share) = match one.level {
         1 => (1, 1),
@@ -169,6 +164,9 @@ fn unused(device: Sectors, inspected: &Inspected, one: &Superblock) -> (u64, u64
 /// What mdadm prints.
 fn text(path: &Path, inspected: &Inspected, seen: &Seen) -> String {
     let one = &seen.superblock;
+    if let Some(v0) = &one.v0 {
+        return examine_v0::text(path, seen, v0);
+    }
     let mut out = format!("{}:\n", path.display());
     // Writing to a string cannot fail.
     let mut line = |key: &str, value: &str| {
@@ -275,7 +273,7 @@ fn reshape(out: &mut String, one: &Superblock) {
 }
 
 /// The layout as mdadm names it.
-fn layout_name(level: i32, word: u32) -> String {
+pub(super) fn layout_name(level: i32, word: u32) -> String {
     match level {
         10 => {
             let (near, far, offset) = (word & 255, word >> 8 & 255, word >> 16 & 1 == 1);
@@ -416,7 +414,7 @@ fn as_json(path: &Path, inspected: &Inspected) -> Value {
             "super_offset_sectors": one.super_offset,
             "rebuilt_to_sectors": one.rebuilt_to(),
             "clean": one.is_clean(),
-            "device_uuid": uuid(&one.device),
+            "device_uuid": one.v0.is_none().then(|| uuid(&one.device)),
             "device_number": one.number,
             "role": role,
             "role_name": self::role(one),
@@ -434,6 +432,7 @@ fn as_json(path: &Path, inspected: &Inspected) -> Value {
                 LogSeen::Used => json!("holds writes"),
                 LogSeen::Lost => json!("unreadable"),
             },
+            "version_0_90": one.v0.as_deref().map(examine_v0::as_json),
         }),
     )
 }

@@ -5,6 +5,7 @@ mod create;
 mod disk;
 mod dump;
 mod examine;
+mod examine_v0;
 mod export;
 pub(crate) mod keep;
 mod open;

@@ -29,17 +29,27 @@ pub(super) fn lines(found: &[(&Path, Inspected)], verbose: bool) -> String {
     for (version, one, paths, spares) in arrays.iter().rev() {
         let name = one.name();
         let short = name.split_once(':').map_or(name.as_str(), |(_, name)| name);
-        let node = if name.is_empty() { String::new() } else { format!("/dev/md/{short} ") };
+        // Version 0.90 has the number of the array's device instead of a name, and is not named.
+        let is_old = one.v0.is_some();
+        let node = if is_old {
+            format!("/dev/{name}")
+        } else if name.is_empty() {
+            String::new()
+        } else {
+            format!("/dev/md/{short} ")
+        };
         text.push_str(&format!("ARRAY {node} "));
         if verbose {
             text.push_str(&format!("level={} ", level_name(one.level)));
         }
-        text.push_str(&format!("metadata={version} "));
+        if !is_old {
+            text.push_str(&format!("metadata={version} "));
+        }
         if verbose {
             text.push_str(&format!("num-devices={} ", one.members));
         }
         text.push_str(&format!("UUID={}", uuid(&one.array)));
-        if !name.is_empty() {
+        if !name.is_empty() && !is_old {
             text.push_str(&format!(" name={name}"));
         }
         text.push('\n');

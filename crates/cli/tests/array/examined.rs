@@ -10,10 +10,10 @@ use crate::guest::guest_or_skip;
 use crate::support::{Scratch, command};
 
 /// Numbers that are the same in each run (SplitMix64).
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,7 +21,7 @@ impl Numbers {
         z ^ z >> 31
     }
 
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         all[(self.next() % all.len() as u64) as usize]
     }
 }
@@ -48,7 +48,7 @@ const LAYOUTS: [(i32, u32); 16] = [
 
 /// A superblock with all sorts of things in it.
 fn superblock(numbers: &mut Numbers, device: Sectors) -> Superblock {
-    let version = numbers.one_of(&Version::ALL);
+    let version = numbers.one_of(&Version::ALL[1..]);
     let at = version.superblock(device).unwrap().0;
     let (level, layout) = numbers.one_of(&LAYOUTS);
     let members = 2 + (numbers.next() % 7) as u32 * 2;
@@ -105,6 +105,7 @@ fn superblock(numbers: &mut Numbers, device: Sectors) -> Superblock {
         resync: numbers.one_of(&[ALL, 0, 4096]),
         logical_block: 0,
         roles,
+        v0: None,
     }
 }
 

@@ -58,6 +58,24 @@ const ARRAYS: [Made; 13] = [
     made("dirty", "--level=5 -n3 --chunk=64 --bitmap=internal --assume-clean", 3, &[]),
 ];
 
+/// The same of version 0.90, whose arrays have no names: they are called by their devices. mdadm 4.2 makes no raid0 of
+/// it.
+const OLD: [Made; 8] = [
+    made("five", "--level=5 -n4 --chunk=64 --assume-clean", 4, &[&[0], &[1], &[2], &[3]]),
+    made(
+        "six",
+        "--level=6 -n4 --chunk=64 --bitmap=internal --assume-clean",
+        4,
+        &[&[0, 1], &[2, 3], &[1, 3]],
+    ),
+    made("mirror", "--level=1 -n3 --bitmap=internal --assume-clean", 3, &[&[0, 1], &[1, 2]]),
+    made("far", "--level=10 -n4 --chunk=64 --layout=f2 --assume-clean", 4, &[&[0], &[3]]),
+    made("line", "--level=linear -n3", 3, &[]),
+    made("four", "--level=4 -n3 --chunk=64 --assume-clean", 3, &[&[0], &[2]]),
+    made("rebuilt", "--level=5 -n3 --chunk=64", 3, &[&[0], &[2]]),
+    made("dirty", "--level=5 -n3 --chunk=64 --bitmap=internal --assume-clean", 3, &[]),
+];
+
 const fn made(
     name: &'static str,
     arguments: &'static str,
@@ -91,6 +109,7 @@ fill() { # name, arguments, devices
 
 /// Files of the members of each array.
 struct Members {
+    arrays: &'static [Made],
     directory: TempDir,
     pattern: Vec<u8>,
     /// Blocks that the guest filled, by array.
@@ -105,6 +124,10 @@ impl Members {
     fn paths(&self, made: &Made, without: &[usize]) -> Vec<String> {
         let there = (0..made.devices).filter(|member| !without.contains(member));
         there.map(|member| text(&self.path(made.name, member))).collect()
+    }
+
+    fn made(&self, name: &str) -> &'static Made {
+        self.arrays.iter().find(|made| made.name == name).expect("it was made")
     }
 
     /// What the array must hold.
@@ -126,28 +149,29 @@ fn pattern(bytes: u64) -> Vec<u8> {
     (0..bytes / 8).flat_map(word).collect()
 }
 
-/// Boots the guest, and makes a file of each member's section.
-fn make(guest: crate::guest::Guest) -> Members {
+/// Boots the guest, and makes a file of each member's section. mdadm is told of `version`, too.
+fn make(guest: crate::guest::Guest, arrays: &'static [Made], version: &str) -> Members {
     let directory = TempDir::new("array-kernel");
     let share = directory.path().join("share");
     fs::create_dir(&share).unwrap();
     let pattern = pattern(4 * MEMBER);
     fs::write(share.join("pattern"), &pattern).unwrap();
     let files: Vec<_> =
-        ["a", "b", "c", "d"].map(|name| directory.file(name, ARRAYS.len() as u64 * MEMBER)).into();
+        ["a", "b", "c", "d"].map(|name| directory.file(name, arrays.len() as u64 * MEMBER)).into();
     let mut script = SCRIPT.to_owned();
-    for (index, made) in ARRAYS.iter().enumerate() {
+    for (section, made) in (1..).zip(arrays) {
         let Made { name, arguments, devices, .. } = made;
-        script.push_str(&format!("section={} fill {name} '{arguments}' {devices}\n", index + 1));
+        let arguments = format!("{version} {arguments}");
+        script.push_str(&format!("section={section} fill {name} '{arguments}' {devices}\n"));
     }
-    let guest = guest.cut(&vec![MEMBER; ARRAYS.len()]);
+    let guest = guest.cut(&vec![MEMBER; arrays.len()]);
     let said = guest.run(&script, &files, &share).expect_success("md makes and fills arrays");
     let line = |line: &str| {
         let (name, blocks) = line.split_once(' ').expect("a name and a number");
         (name.to_owned(), blocks.parse().expect("a number"))
     };
     let blocks = said.lines().map(line).collect();
-    for (index, made) in ARRAYS.iter().enumerate() {
+    for (index, made) in arrays.iter().enumerate() {
         for (member, file) in files.iter().enumerate().take(made.devices) {
             let mut bytes = vec![0; MEMBER as usize];
             File::open(file).unwrap().read_exact_at(&mut bytes, index as u64 * MEMBER).unwrap();
@@ -157,7 +181,7 @@ fn make(guest: crate::guest::Guest) -> Members {
             fs::write(directory.path().join(format!("{}{member}", made.name)), bytes).unwrap();
         }
     }
-    Members { directory, pattern, blocks }
+    Members { arrays, directory, pattern, blocks }
 }
 
 fn array(command_name: &str, arguments: &[String]) -> Ran {
@@ -190,22 +214,63 @@ fn arrays_of_the_kernel_are_read_and_not_changed() {
     let Some(guest) = guest_or_skip("arrays_of_the_kernel_are_read_and_not_changed") else {
         return;
     };
-    let members = make(guest);
+    let members = make(guest, &ARRAYS, "");
     for made in &ARRAYS {
-        let before = contents(&members, made);
-        examined(&members, made);
-        export(&members, made, &[], &[]);
-        for lost in made.lost {
-            export(&members, made, lost, &[]);
-        }
-        let status = array("status", &members.paths(made, &[])).good().stdout;
-        assert!(status.contains(&format!("nas:{}", made.name)), "{status}");
-        assert!(before == contents(&members, made), "{}: a member has changed", made.name);
+        read(&members, made, &format!("nas:{}", made.name));
     }
     scanned(&members);
     dirty(&members);
     too_few(&members);
-    saved(&members);
+    saved(&members, members.made("far"), MEMBER - 24 * 512);
+}
+
+/// An array whole and degraded, and what is said of it.
+fn read(members: &Members, made: &Made, name: &str) {
+    let before = contents(members, made);
+    examined(members, made);
+    export(members, made, &[], &[]);
+    for lost in made.lost {
+        export(members, made, lost, &[]);
+    }
+    let status = array("status", &members.paths(made, &[])).good().stdout;
+    assert!(status.contains(&format!("{name}: ")), "{status}");
+    assert!(before == contents(members, made), "{}: a member has changed", made.name);
+}
+
+/// Also: a bitmap of the array, another order of bytes, and what `dump-metadata` saved.
+#[test]
+fn arrays_of_version_0_90_are_read_and_not_changed() {
+    let Some(guest) = guest_or_skip("arrays_of_version_0_90_are_read_and_not_changed") else {
+        return;
+    };
+    let members = make(guest, &OLD, "--metadata=0.90");
+    for (section, made) in (1..).zip(&OLD) {
+        read(&members, made, &format!("md{section}"));
+    }
+    scanned(&members);
+    dirty(&members);
+    let status = array("status", &members.paths(members.made("dirty"), &[])).good().stdout;
+    assert!(status.contains("1 of 1 ranges may be inconsistent"), "{status}");
+    let five = members.made("five");
+    saved(&members, five, MEMBER - (64 << 10));
+    for member in 0..five.devices {
+        let path = members.path("five", member);
+        let mut bytes = fs::read(&path).unwrap();
+        swap(&mut bytes[(MEMBER - (64 << 10)) as usize..][..4096]);
+        fs::write(&path, bytes).unwrap();
+    }
+    export(&members, five, &[2], &[]);
+}
+
+/// Brings a superblock into the other order of bytes: each word, and the two words of each longer number.
+fn swap(superblock: &mut [u8]) {
+    for word in superblock.chunks_mut(4) {
+        word.reverse();
+    }
+    for first in [39, 41, 44] {
+        let (one, other) = superblock.split_at_mut(4 * first + 4);
+        one[4 * first..].swap_with_slice(&mut other[..4]);
+    }
 }
 
 /// What is printed of members is what mdadm prints.
@@ -218,7 +283,8 @@ fn examined(members: &Members, made: &Made) {
 
 /// Lines for mdadm.conf are mdadm's.
 fn scanned(members: &Members) {
-    let paths: Vec<String> = ARRAYS.iter().flat_map(|made| members.paths(made, &[])).collect();
+    let paths: Vec<String> =
+        members.arrays.iter().flat_map(|made| members.paths(made, &[])).collect();
     for verbose in [&[][..], &["--verbose"]] {
         let flags = [&["--scan"], verbose].concat();
         let mdadm = Command::new("mdadm").arg("--examine").args(&flags).args(&paths).output();
@@ -231,7 +297,7 @@ fn scanned(members: &Members) {
 
 /// What the kernel left running: whole it is read, with a member missing only when that is allowed.
 fn dirty(members: &Members) {
-    let made = ARRAYS.iter().find(|made| made.name == "dirty").unwrap();
+    let made = members.made("dirty");
     let status = array("status", &members.paths(made, &[])).good().stdout;
     assert!(status.contains("not stopped cleanly"), "{status}");
     let ran = array("status", &members.paths(made, &[1]));
@@ -254,9 +320,8 @@ fn too_few(members: &Members) {
     }
 }
 
-/// What was saved is what mdadm reads, and brings back what was lost.
-fn saved(members: &Members) {
-    let made = ARRAYS.iter().find(|made| made.name == "far").unwrap();
+/// What was saved is what mdadm reads, and brings back what was lost behind so many bytes of data.
+fn saved(members: &Members, made: &Made, data: u64) {
     let paths = members.paths(made, &[]);
     let directory = text(&members.directory.path().join("saved"));
     let to = [&paths[..], &["--to".into(), directory.clone()]].concat();
@@ -268,10 +333,10 @@ fn saved(members: &Members) {
     };
     let before = contents(members, made);
     let path = members.path(made.name, 2);
-    let copy = Path::new(&directory).join("far2");
+    let copy = Path::new(&directory).join(format!("{}2", made.name));
     assert_eq!(shown(&copy), shown(&path));
     // All that is no data goes, and comes back.
-    let data = 5 * MIB as usize;
+    let data = data as usize;
     let file = File::options().write(true).open(&path).unwrap();
     file.write_all_at(&vec![0; MEMBER as usize - data], data as u64).unwrap();
     let from = ["--from".to_owned(), directory];
@@ -280,7 +345,7 @@ fn saved(members: &Members) {
     assert!(told.contains("--destructive does it"), "{told}");
     assert!(array("status", &[text(&path)]).code == Some(1));
     array("restore-metadata", &[&one[..], &["--destructive".into()]].concat()).good();
-    let metadata = |bytes: &[u8]| bytes[MEMBER as usize - 24 * 512..].to_vec();
+    let metadata = |bytes: &[u8]| bytes[data..].to_vec();
     assert!(metadata(&fs::read(&path).unwrap()) == metadata(&before[2]));
     fs::write(&path, &before[2]).unwrap();
 }

@@ -426,12 +426,14 @@ fn identity(devices: &Devices<'_>) -> Result<ArrayId, Cannot> {
     most.map(|(one, _)| one.array).ok_or_else(|| Cannot::NoMember(devices.out.clone()))
 }
 
-/// Of two devices with one identity the one with fewer events, or the later one, is a copy.
+/// Of two devices with one identity the one with fewer events, or the later one, is a copy. Those of version 0.90
+/// have none.
 fn copies(devices: &mut Devices<'_>) {
     let there: Vec<_> = devices.there().collect();
     for (index, (given, one)) in there.iter().enumerate() {
         let same = |(at, (_, other)): &(usize, &(usize, &Superblock))| {
             *at != index
+                && one.v0.is_none()
                 && other.device == one.device
                 && (other.events > one.events || (other.events == one.events && *at < index))
         };
@@ -449,9 +451,11 @@ fn newest<'a>(devices: &Devices<'a>) -> Option<&'a Superblock> {
     whole().max_by_key(latest).or_else(|| members().max_by_key(latest)).map(|(_, one)| one)
 }
 
-/// Whether one superblock has the other's device as a member.
+/// Whether one superblock has the other's device as a member. The number of version 0.90 is a place, which another
+/// device may have taken: at the same events both must say the same of all.
 fn names(one: &Superblock, other: &Superblock) -> bool {
-    member(one.role_of(other.number)).is_some()
+    let disagree = one.v0.is_some() && one.events == other.events && one.roles != other.roles;
+    member(one.role_of(other.number)).is_some() && !disagree
 }
 
 /// Two halves that each wrote that the other is gone. One that left before another device came in its place does not
@@ -496,7 +500,8 @@ fn out_of_date(one: &Superblock, newest: &Superblock, purpose: Purpose) -> Optio
     one.rebuilt_to().filter(|_| is_out).map(|to| Why::Rebuilding(Sector(to)))
 }
 
-/// A replacement serves when the member it replaces does not; of two others that claim one place none does.
+/// A replacement serves when the member it replaces does not; of two others that claim one place none does, but that on
+/// version 0.90, where a number says nothing of which device it was, the newer one has taken the other's.
 fn contested(devices: &mut Devices<'_>) {
     let there: Vec<_> = devices.there().collect();
     for (given, one) in &there {
@@ -506,6 +511,7 @@ fn contested(devices: &mut Devices<'_>) {
             other != given
                 && theirs.role() == one.role()
                 && (!is_replacement(theirs) || is_replacement(one))
+                && (one.v0.is_none() || theirs.events >= one.events)
         });
         if let Some(_rival) = rival {
             let why = if is_replacement(one) { Why::Replacement } else { Why::Contested(place) };

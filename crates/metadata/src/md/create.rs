@@ -10,7 +10,7 @@ use super::bitmap::HEAD as BITMAP_HEAD;
 use super::superblock::{HEAD, MOST_DEVICES};
 use super::{
     ALL, Aside, BadBlockLog, Bitmap, BitmapKind, Features, PplHeader, Reshape, Role, Superblock,
-    Version, word,
+    Version, v0, word,
 };
 
 /// Data start on multiples of 1 MiB.
@@ -213,6 +213,7 @@ impl Creation {
             resync: self.resync(),
             logical_block: 0,
             roles: self.roles(),
+            v0: None,
         };
         self.say_zones(&mut superblock, data_offset);
         self.say_beside(&mut superblock, bitmap.as_ref());
@@ -296,7 +297,7 @@ impl Creation {
         if let Some(given) = self.data_offset {
             return given.0;
         }
-        if self.version == Version::V1_0 {
+        if matches!(self.version, Version::V0_90 | Version::V1_0) {
             return 0;
         }
         let beside = if self.ppl { PPL } else { bitmap_room(device.0) };
@@ -310,6 +311,7 @@ impl Creation {
                 let beside = if self.ppl { PPL } else { bitmap_room(device.0) };
                 (device.0 / PAGE * PAGE).checked_sub(16 + PAGE + beside)?
             }
+            Version::V0_90 => self.version.superblock(device)?.0.min(v0::MOST_DATA),
             Version::V1_1 | Version::V1_2 => device.0,
         };
         end.checked_sub(data_offset).filter(|data| *data >= 10)

@@ -6,7 +6,7 @@ use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 use super::logs::BLOCK;
 use super::{
     Aside, Bitmap, BitmapKind, Damage, Features, Frame, JournalBlock, PplHeader, Role, Superblock,
-    Version, bad_blocks,
+    Version, bad_blocks, partitions, v0,
 };
 use crate::{Source, Unreadable};
 
@@ -116,10 +116,13 @@ fn look(
     let room = device.sectors().0.saturating_sub(at.0).saturating_mul(SECTOR_BYTES);
     let mut bytes = vec![0; READ.min(usize::try_from(room).unwrap_or(READ))];
     device.read(at, &mut bytes)?;
+    if version == Version::V0_90 {
+        return look_v0(device, bytes, at);
+    }
     let frame = match Frame::new(&bytes[..]) {
         Ok(frame) => frame,
-        Err(Damage::NotMd) => return Ok(None),
-        // Version 0.90 has the same magic.
+        // Version 0.90 has the same magic, and stands in the first sector of a small device.
+        Err(Damage::NotMd | Damage::Major(0)) => return Ok(None),
         Err(damage) => return Ok(Some(Err(damage))),
     };
     let superblock = Superblock::parse(&frame);
@@ -127,6 +130,23 @@ fn look(
     let damage = frame.check(at).err();
     bytes.truncate(superblock.len());
     Ok(Some(Ok(Seen { version, superblock, bytes, checksums, damage })))
+}
+
+/// The same of version 0.90, which does not say where it stands.
+fn look_v0(
+    device: &mut dyn Source,
+    bytes: Vec<u8>,
+    at: Sector,
+) -> Result<Option<Result<Seen, Damage>>, Unreadable> {
+    let mut seen = match v0::look(bytes, at) {
+        Ok(Some(seen)) => seen,
+        Ok(None) => return Ok(None),
+        Err(damage) => return Ok(Some(Err(damage))),
+    };
+    if seen.damage.is_none() && partitions::cover(device, at) {
+        seen.damage = Some(Damage::OfPartition);
+    }
+    Ok(Some(Ok(seen)))
 }
 
 /// Reads sectors that lie on the device; `None` otherwise.
@@ -146,7 +166,7 @@ fn bitmap(device: &mut dyn Source, one: &Superblock) -> BitmapSeen {
         let bytes = read(device, at, Sectors(1))?;
         Some((at, Bitmap::parse(&bytes)?))
     });
-    let Some((at, head)) = head.filter(|(_, head)| head.array == one.array) else {
+    let Some((at, head)) = head.filter(|(_, head)| head.array == one.bitmap_id()) else {
         return BitmapSeen::Lost;
     };
     let plain = matches!(head.kind, BitmapKind::Plain);

@@ -135,6 +135,9 @@ fn not_written(what: String) -> Cannot {
 
 /// Whether this version writes such an array.
 fn writable(assembly: &super::Assembly, newest: &Superblock) -> Result<(), Cannot> {
+    if newest.v0.is_some() {
+        return Err(not_written("its superblocks are of version 0.90".into()));
+    }
     for (feature, what) in [
         (Features::JOURNAL, "it has a journal, which md writes all to first"),
         (Features::PPL, "it logs partial parity"),

@@ -218,7 +218,7 @@ impl Shadow {
         device.read(at, &mut first).ok()?;
         let head = Bitmap::parse(&first)?;
         let len = head.sectors().filter(|len| len.0 <= MOST_BITMAP)?;
-        if head.kind != BitmapKind::Plain || head.array != one.array {
+        if head.kind != BitmapKind::Plain || head.array != one.bitmap_id() {
             return None;
         }
         let mut bytes = vec![0; len.bytes() as usize];

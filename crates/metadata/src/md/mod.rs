@@ -1,4 +1,4 @@
-//! The metadata of Linux md: versions 1.0, 1.1 and 1.2.
+//! The metadata of Linux md: versions 0.90, 1.0, 1.1 and 1.2.
 //!
 //! Names of fields are those of the kernel's `include/uapi/linux/raid/md_p.h`; what each means for the promises of
 //! [`raidlab_core::consistency`] stands in `docs/md-format.md`. Fault model: any bytes at all, on any device; the one
@@ -18,8 +18,10 @@ mod inspect;
 mod join;
 mod kept;
 mod logs;
+mod partitions;
 mod shape;
 mod superblock;
+mod v0;
 
 pub use assemble::{Allowed, Assembly, Cannot, Out, Place, Why, assemble};
 pub use bitmap::{Bitmap, BitmapKind};
@@ -33,12 +35,15 @@ pub use kept::Kept;
 pub use logs::{JournalBlock, PplHeader};
 pub use shape::{Obstacle, layout, level_name, word};
 pub use superblock::{ALL, Aside, BadBlockLog, Damage, Frame, Reshape, Role, Superblock};
+pub use v0::{ByteOrder, V0, V0Device};
 
 use raidlab_core::{Sector, Sectors};
 
-/// A version of the superblock of major version 1, which is the place where it stands.
+/// A version of the superblock, which is also the place where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Version {
+    /// 64 to 128 KiB before the end of the device.
+    V0_90,
     /// 8 to 12 KiB before the end of the device.
     V1_0,
     /// At its start.
@@ -49,11 +54,12 @@ pub enum Version {
 
 impl Version {
     /// All of them, in the order in which a device is looked at.
-    pub const ALL: [Self; 3] = [Self::V1_0, Self::V1_1, Self::V1_2];
+    pub const ALL: [Self; 4] = [Self::V0_90, Self::V1_0, Self::V1_1, Self::V1_2];
 
     /// As mdadm names it.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::V0_90 => "0.90",
             Self::V1_0 => "1.0",
             Self::V1_1 => "1.1",
             Self::V1_2 => "1.2",
@@ -62,10 +68,12 @@ impl Version {
 
     /// The sector of the superblock on a device of so many sectors; `None` on one that is too small, which md refuses.
     pub const fn superblock(self, device: Sectors) -> Option<Sector> {
-        if device.0 < 24 {
+        let least = if matches!(self, Self::V0_90) { v0::RESERVED } else { 24 };
+        if device.0 < least {
             return None;
         }
         Some(Sector(match self {
+            Self::V0_90 => device.0 / v0::RESERVED * v0::RESERVED - v0::RESERVED,
             Self::V1_0 => (device.0 - 16) / 8 * 8,
             Self::V1_1 => 0,
             Self::V1_2 => 8,
@@ -83,7 +91,8 @@ impl std::str::FromStr for Version {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|one| one.name() == text);
+        let made = Self::ALL.into_iter().filter(|one| *one != Self::V0_90);
+        let found = made.into_iter().find(|one| one.name() == text);
         found.ok_or_else(|| {
             format!("`{text}` is not a version that can be made; known: 1.0, 1.1, 1.2")
         })

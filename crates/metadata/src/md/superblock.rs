@@ -1,4 +1,5 @@
-//! The superblock of versions 1.0, 1.1 and 1.2: 256 bytes, then two for each number that a device may have.
+//! What a superblock says, and that of versions 1.0, 1.1 and 1.2: 256 bytes, then two for each number that a device may
+//! have. That of version 0.90 is in [`super::v0`].
 //!
 //! [`Frame`] is the bytes, [`Superblock`] what they say. Writing one goes over the bytes that stand there and changes
 //! only fields that have a name here, so that what a newer kernel added survives.
@@ -7,6 +8,7 @@ use raidlab_core::consistency::ArrayId;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
 use super::fields::{bytes, i32_at, put, u16_at, u32_at, u64_at};
+use super::v0::{self, V0};
 use super::{Features, Version};
 
 /// The first four bytes (`MD_SB_MAGIC`).
@@ -87,6 +89,19 @@ pub enum Damage {
     Overlap,
     /// A bad-block log longer than a page.
     BadBlockLog(u16),
+    /// A version 0 whose minor version is neither 90 nor, while a reshape goes on, 91.
+    Minor(u32),
+    /// Of version 0.90: a number of members that it has no room for.
+    Members(u32),
+    /// Of version 0.90: more data than the device has before the superblock.
+    CutOff {
+        /// Sectors used of each member.
+        size: u64,
+        /// Sectors that are there.
+        there: u64,
+    },
+    /// Of version 0.90, which does not say where it stands: it lies within a partition of this whole disk.
+    OfPartition,
 }
 
 impl std::fmt::Display for Damage {
@@ -120,6 +135,21 @@ impl std::fmt::Display for Damage {
             Self::BadBlockLog(size) => {
                 write!(f, "the bad-block log has {size} sectors, at most 8 are possible")
             }
+            Self::Minor(minor) => {
+                write!(f, "the superblock is of version 0.{minor}, of which only 0.90 and 0.91 are known")
+            }
+            Self::Members(members) => {
+                let most = v0::MOST_DEVICES;
+                write!(f, "the superblock says that the array has {members} members, 1 to {most} are possible")
+            }
+            Self::CutOff { size, there } => write!(
+                f,
+                "the superblock says that {size} sectors of each member are used, and {there} lie before it"
+            ),
+            Self::OfPartition => f.write_str(
+                "the superblock of version 0.90 lies within a partition of this disk: it is the partition's, which is \
+                 what must be given",
+            ),
         }
     }
 }
@@ -355,6 +385,8 @@ pub struct Superblock {
     pub logical_block: u32,
     /// What each device is, by its number.
     pub roles: Vec<Role>,
+    /// What only version 0.90 says; `None`: a newer one.
+    pub v0: Option<Box<V0>>,
 }
 
 impl Superblock {
@@ -409,12 +441,13 @@ impl Superblock {
             resync: u64_of(at::RESYNC),
             logical_block: u32_of(at::LOGICAL_BLOCK),
             roles: (0..devices).map(role).collect(),
+            v0: None,
         }
     }
 
     /// Bytes of it.
     pub fn len(&self) -> usize {
-        HEAD + 2 * self.roles.len()
+        if self.v0.is_some() { v0::BYTES } else { HEAD + 2 * self.roles.len() }
     }
 
     /// Whether it has no role of any device.
@@ -429,6 +462,9 @@ impl Superblock {
     /// [`Damage::Short`] when there are fewer bytes than it has, [`Damage::Devices`] when it has more roles than
     /// there may be.
     pub fn emit(&self, all: &mut [u8]) -> Result<(), Damage> {
+        if let Some(v0) = &self.v0 {
+            return v0.emit(self, all);
+        }
         if self.roles.len() > MOST_DEVICES {
             return Err(Damage::Devices(self.roles.len() as u32));
         }
@@ -510,15 +546,28 @@ impl Superblock {
         if self.features.has(Features::RECOVERY) { Some(self.recovery) } else { None }
     }
 
-    /// The name, as far as it is text.
+    /// The name, as far as it is text; of version 0.90, which has none, that of the device that the array was.
     pub fn name(&self) -> String {
+        if let Some(v0) = &self.v0 {
+            return format!("md{}", v0.md_minor);
+        }
         let len = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
         String::from_utf8_lossy(&self.name[..len]).into_owned()
     }
 
-    /// The version by where it stands, on a device of so many sectors.
+    /// The identity as the bitmap has it: of version 0.90 in the order of the machine that wrote it.
+    pub fn bitmap_id(&self) -> ArrayId {
+        let mut id = self.array;
+        if self.v0.as_ref().is_some_and(|v0| v0.order == v0::ByteOrder::Little) {
+            id.chunks_mut(4).for_each(<[u8]>::reverse);
+        }
+        id
+    }
+
+    /// The version, by where it stands on the device.
     pub fn version(&self) -> Version {
         match self.super_offset {
+            _ if self.v0.is_some() => Version::V0_90,
             0 => Version::V1_1,
             8 => Version::V1_2,
             _ => Version::V1_0,

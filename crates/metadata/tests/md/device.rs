@@ -83,6 +83,7 @@ pub(crate) fn raid5(members: u16, place: u16) -> Superblock {
         resync: ALL,
         logical_block: 0,
         roles,
+        v0: None,
     }
 }
 

@@ -4,15 +4,15 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use crate::made::{creation, pattern};
-use raidlab_core::contract::{Event, IoOp, IoOutcome, Segment, Work};
+use crate::made::{creation, name, pattern};
+use raidlab_core::contract::{Event, IoOp, IoOutcome, Pacing, Segment, Work};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineErrorKind, MdOptions, Member, MemberRequest, MemberStore, MemoryMember,
 };
 use raidlab_metadata::md::{
-    ALL, Aside, Bitmap, BitmapSeen, Creation, Features, Inspected, Role, Version, WantedBitmap,
-    inspect,
+    ALL, Aside, Bitmap, BitmapSeen, ByteOrder, Creation, Features, Inspected, Role, Version,
+    WantedBitmap, inspect,
 };
 
 const SECTORS: u64 = 8192;
@@ -20,7 +20,8 @@ const SECTORS: u64 = 8192;
 /// A new array on devices in memory, as mdadm would make it.
 fn created(layout: &str, version: Version, bitmap: WantedBitmap, clean: bool) -> Vec<Member> {
     let creation = creation(layout.parse().unwrap(), SECTORS);
-    let creation = Creation { version, bitmap, assume_clean: clean, ..creation };
+    let name = name(version);
+    let creation = Creation { version, bitmap, assume_clean: clean, name, ..creation };
     let plan = creation.plan().unwrap();
     let made = plan.members.iter().flatten();
     made.map(|made| {
@@ -73,6 +74,8 @@ fn what_is_written_is_there_again_and_superblocks_say_so() {
         ("raid4(3) chunk=64K", Version::V1_0, WantedBitmap::None),
         ("raid0(3) chunk=64K", Version::V1_2, WantedBitmap::None),
         ("linear(2)", Version::V1_1, WantedBitmap::None),
+        ("raid5(3) chunk=64K", Version::V0_90, WantedBitmap::Internal),
+        ("raid0(3) chunk=64K", Version::V0_90, WantedBitmap::None),
     ] {
         let devices = created(layout, version, bitmap, true);
         let before: Vec<_> = devices.iter().map(bytes).collect();
@@ -139,7 +142,8 @@ fn a_crash_leaves_an_array_that_is_made_consistent() {
     }
 }
 
-/// A member fails, another device is rebuilt in its place: a number of its own, the role of the member.
+/// A member fails, another device is rebuilt in its place: a number of its own, the role of the member. Of version 0.90
+/// it is a spare with such a number until it has everything, and then has that of its place.
 #[test]
 fn a_fresh_device_gets_a_number_and_the_place() {
     for bitmap in [WantedBitmap::None, WantedBitmap::Internal] {
@@ -155,19 +159,29 @@ fn a_fresh_device_gets_a_number_and_the_place() {
             let fresh = with(&bytes(&created("raid1(2)", Version::V1_0, bitmap, true)[0]));
             engine.add(MemberIndex(1), fresh).unwrap();
             assert!(matches!(engine.background(), [Work::Rebuild(MemberIndex(1))]));
+            let is_old = version == Version::V0_90;
+            if is_old {
+                let one = seen(&bytes(&engine.members()[1]));
+                let one = one.superblock().unwrap();
+                assert_eq!((one.number, one.role()), (3, Role::Spare));
+                assert_eq!(&one.roles[..4], [0, 0xfffe, 2, 0xffff].map(Role::from));
+                assert_eq!(one.v0.as_ref().unwrap().counts, [2, 3, 1, 1]);
+            }
             finish(&mut engine);
             engine.stop().unwrap();
             let after = contents(&engine);
+            let roles = if is_old { [0, 1, 2, 0xffff] } else { [0, 0xffff, 2, 1] };
             for (place, one) in after.iter().enumerate() {
                 let found = seen(one);
                 let one = found.superblock().unwrap();
                 assert_eq!(one.role(), Role::Member(place as u16), "{version}");
-                assert_eq!(&one.roles[..4], [0, 0xffff, 2, 1].map(Role::from), "{version}");
+                assert_eq!(&one.roles[..4], roles.map(Role::from), "{version}");
                 assert!(!one.features.has(Features::RECOVERY));
                 assert_eq!(found.seen.len(), 1, "{version}: an old superblock is still there");
                 assert_eq!(found.bitmap == BitmapSeen::None, bitmap == WantedBitmap::None);
             }
-            assert_eq!(seen(&after[1]).superblock().unwrap().number, 3);
+            let number = if is_old { 1 } else { 3 };
+            assert_eq!(seen(&after[1]).superblock().unwrap().number, number, "{version}");
             let mut engine = assemble(after.iter().map(|one| with(one)).collect());
             let mut back = vec![0; data.len()];
             engine.read_at(Sector(512), &mut back).unwrap();
@@ -175,6 +189,68 @@ fn a_fresh_device_gets_a_number_and_the_place() {
             assert_eq!(engine.scrub(&AtomicBool::new(false)).unwrap(), Sectors(0));
         }
     }
+}
+
+/// Who was away comes back by the bitmap, as a spare of version 0.90 whose number nobody else has; a spare beside it
+/// has another one. What that version cannot say is refused.
+#[test]
+fn who_comes_back_is_a_spare_of_version_0_90_until_it_has_everything() {
+    let version = Version::V0_90;
+    let devices = created("raid5(3) chunk=64K", version, WantedBitmap::Internal, true);
+    let mut engine = assemble(devices);
+    let data = pattern(1 << 20, 9);
+    engine.write_at(Sector(0), &data).unwrap();
+    engine.fail(MemberIndex(0)).unwrap();
+    engine.write_at(Sector(512), &data).unwrap();
+    engine.add_spare(with(&vec![0; (SECTORS * 512) as usize])).unwrap();
+    let spare = seen(&bytes(&engine.spares()[0]));
+    assert_eq!(spare.superblock().unwrap().roles[..3], [0xfffe, 1, 2].map(Role::from));
+    let away = bytes(&engine.members()[0]);
+    engine.pace(Pacing::between(1, 1 << 10)).unwrap();
+    engine.re_add(MemberIndex(0), Some(with(&away))).unwrap();
+    let numbers = |engine: &Engine, own: &[u8]| {
+        let all = [own.to_vec(), bytes(&engine.members()[1]), bytes(&engine.spares()[0])];
+        all.map(|one| seen(&one).superblock().unwrap().number)
+    };
+    let back = bytes(&engine.members()[0]);
+    assert_eq!(numbers(&engine, &back), [4, 1, 3]);
+    assert_eq!(seen(&back).superblock().unwrap().role(), Role::Spare);
+    let lines = |one: &[u8]| {
+        let one = seen(one);
+        let table = &one.superblock().unwrap().v0.as_ref().unwrap().table;
+        table.iter().take(6).map(|line| (line.number, line.state)).collect::<Vec<_>>()
+    };
+    let table = [(0, 8), (1, 6), (2, 6), (3, 0), (4, 0), (0, 0)];
+    assert_eq!(lines(&bytes(&engine.members()[1])), table);
+    engine.pace(Pacing::between(u64::MAX, u64::MAX)).unwrap();
+    finish(&mut engine);
+    let error = engine.replace(MemberIndex(1), with(&away), false).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::NotSupported, "{error}");
+    engine.stop().unwrap();
+    let after = contents(&engine);
+    assert_eq!(numbers(&engine, &after[0]), [0, 1, 3]);
+    let mut engine = assemble(after.iter().map(|one| with(one)).collect());
+    assert_eq!(engine.scrub(&AtomicBool::new(false)).unwrap(), Sectors(0));
+    let mut back = vec![0; data.len()];
+    engine.read_at(Sector(512), &mut back).unwrap();
+    assert!(back == data);
+}
+
+/// Superblocks in the other order of bytes are read and not written.
+#[test]
+fn big_endian_arrays_are_not_written() {
+    let mut all = Vec::new();
+    for device in created("raid1(2)", Version::V0_90, WantedBitmap::None, true) {
+        let mut bytes = bytes(&device);
+        let mut one = seen(&bytes).superblock().unwrap().clone();
+        one.v0.as_mut().unwrap().order = ByteOrder::Big;
+        let at = one.super_offset as usize * 512;
+        one.emit(&mut bytes[at..]).unwrap();
+        all.push(with(&bytes));
+    }
+    let error = Engine::assemble_md(all, &MdOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::NotSupported, "{error}");
+    assert!(error.to_string().contains("--update=byteorder"), "{error}");
 }
 
 /// What mdadm begins as a rebuild onto the last device goes on as one: its spare takes the place.

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::extent::Extent;
-use crate::made::creation;
+use crate::made::{creation, name};
 use raidlab_core::contract::{IoOp, IoOutcome, Pacing};
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
@@ -119,7 +119,8 @@ impl MemberStore for Drive {
 }
 
 fn created(layout: &Layout, version: Version, bitmap: WantedBitmap) -> Vec<Drive> {
-    let creation = Creation { version, bitmap, ..creation(layout.clone(), SECTORS) };
+    let creation =
+        Creation { version, bitmap, name: name(version), ..creation(layout.clone(), SECTORS) };
     let plan = creation.plan().unwrap();
     let drive = |pieces: &[(Sector, Vec<u8>)]| {
         let mut bytes = vec![0; SECTORS as usize * SECTOR];
@@ -198,7 +199,7 @@ fn try_seed(seed: u64) {
         ["raid1(2)", "raid5(3) chunk=4K", "raid6(4) chunk=4K", "raid10(4) chunk=4K", "raid1(3)"];
     let layout: Layout = layouts[random.below(layouts.len() as u64) as usize].parse().unwrap();
     let bitmap = if random.below(2) == 0 { WantedBitmap::None } else { WantedBitmap::Internal };
-    let version = Version::ALL[random.below(3) as usize];
+    let version = Version::ALL[random.below(4) as usize];
     let told = format!("seed {seed}, {layout}, {version}, {bitmap:?}");
     let mut drives = created(&layout, version, bitmap);
     let mut model: Model = vec![vec![0]; 8 * BLOCKS];

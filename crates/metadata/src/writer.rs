@@ -4,7 +4,7 @@
 //! The engine and the checker both write by it: what is checked is what runs.
 
 use raidlab_core::consistency::{MetaArea, Parameters};
-use raidlab_core::contract::MetaIo;
+use raidlab_core::contract::{MetaIo, Record};
 use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 
 use crate::md::DeviceNumbers;
@@ -118,6 +118,11 @@ impl RecordWriter {
         let label = self.label(place_of(meta.member.0, self.members), sectors, Sector(0));
         // Another drive may be in the place since.
         self.parameters[device].data = self.places[device].data;
+        if let Record::Superblock(said) = &meta.record
+            && self.places[device].md().is_some_and(|kept| kept.superblock().v0.is_some())
+        {
+            self.device_numbers.settle(said.failed, said.rebuilding);
+        }
         let (parameters, device_numbers) = (&self.parameters[device], &self.device_numbers);
         let entry = Entry { meta, label, parameters, part, device_numbers };
         format.put(head, &mut self.places[device], &entry, payload)

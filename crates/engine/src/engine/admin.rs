@@ -87,6 +87,12 @@ impl Engine {
         self.existing(member, OPERATION)?;
         let place = self.array.replacement(member);
         self.idle(place, OPERATION)?;
+        let known = self.metadata.as_ref().and_then(|one| one.records.places(member).md());
+        if known.is_some_and(|kept| !kept.can_replace()) {
+            let reason = "superblocks of version 0.90 cannot say that a device replaces a member that is still there: \
+                          take the member out of service, and add the device";
+            return Err(EngineError::new(EngineErrorKind::NotSupported, OPERATION, reason));
+        }
         let (device, sectors, known) = self.prepare(member, device, OPERATION)?;
         self.with_device((place, known), device, Admin::Replace { member, sectors, consent })
     }
@@ -123,7 +129,7 @@ impl Engine {
             ));
         };
         if let Form::Md(md) = metadata.form {
-            md.returning(&mut looked, &array.superblock());
+            md.returning(&mut looked, &array.superblock(), metadata.records.device_numbers());
         }
         let judged = array.judge_return(metadata.records.array(), member, &looked.examined);
         let command = judged.map_err(|refusal| {

@@ -34,3 +34,8 @@ pub(crate) fn creation(layout: Layout, sectors: u64) -> Creation {
         now: 1_700_000_000,
     }
 }
+
+/// A name that an array of this version may have.
+pub(crate) fn name(version: Version) -> String {
+    if version == Version::V0_90 { "md5" } else { "host:name" }.into()
+}

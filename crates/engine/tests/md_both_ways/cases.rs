@@ -59,7 +59,7 @@ const fn level(
     Level { name, layout, mdadm, version, redundant }
 }
 
-const LEVELS: [Level; 11] = [
+const LEVELS: [Level; 16] = [
     level("raid5", "raid5(4) chunk=64K", "--level=5", Version::V1_2, Some(3)),
     level("raid1", "raid1(3)", "--level=1", Version::V1_0, Some(2)),
     level("raid6", "raid6(4) chunk=64K", "--level=6", Version::V1_1, Some(3)),
@@ -83,6 +83,11 @@ const LEVELS: [Level; 11] = [
     ),
     level("raid0", "raid0(3) chunk=64K", "--level=0", Version::V1_2, None),
     level("linear", "linear(2)", "--level=linear", Version::V1_0, None),
+    level("raid5-0.90", "raid5(4) chunk=64K", "--level=5", Version::V0_90, Some(3)),
+    level("raid1-0.90", "raid1(3)", "--level=1", Version::V0_90, Some(2)),
+    level("raid6-0.90", "raid6(4) chunk=64K", "--level=6", Version::V0_90, Some(3)),
+    level("far-0.90", "raid10(4) chunk=64K far2", "--level=10 --layout=f2", Version::V0_90, None),
+    level("linear-0.90", "linear(2)", "--level=linear", Version::V0_90, None),
 ];
 
 /// Every level by every maker in every state, with a bitmap and without: neighbours differ in all of them.
@@ -115,6 +120,11 @@ impl Case {
 
     pub(crate) fn members(&self) -> usize {
         usize::from(self.layout().members)
+    }
+
+    /// Whether the superblocks are of version 0.90, where who is being rebuilt is a spare.
+    pub(crate) fn is_old(&self) -> bool {
+        self.level.version == Version::V0_90
     }
 
     pub(crate) fn wanted_bitmap(&self) -> WantedBitmap {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use raidlab_core::contract::{Pacing, Work};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, FileMember, FileOptions, MdOptions, Member};
-use raidlab_metadata::md::{Creation, Inspected, inspect};
+use raidlab_metadata::md::{Creation, Inspected, Role, inspect};
 
 use super::cases::{Case, Left, MEMBER, Maker};
 use crate::guest::TempDir;
@@ -85,7 +85,11 @@ impl Files {
             bitmap: case.wanted_bitmap(),
             assume_clean: false,
             array: [section as u8 + 1; 16],
-            name: format!("host:{}", case.level.name),
+            name: if case.is_old() {
+                format!("md{}", section + 1)
+            } else {
+                format!("host:{}", case.level.name)
+            },
             ..creation(case.layout(), MEMBER / 512)
         };
         for (number, made) in creation.plan().unwrap().members.iter().flatten().enumerate() {
@@ -121,7 +125,13 @@ impl Files {
                 assert!(matches!(engine.background(), [Work::Rebuild(_)]), "{case}");
                 engine.stop().unwrap();
                 let found = self.seen(section, FRESH);
-                assert!(found.superblock().unwrap().rebuilt_to().is_some(), "{case}");
+                let one = found.superblock().unwrap();
+                let is_spare = one.role() == Role::Spare;
+                assert_eq!(
+                    (one.rebuilt_to().is_some(), is_spare),
+                    (!case.is_old(), case.is_old()),
+                    "{case}"
+                );
             }
         }
     }
@@ -168,10 +178,18 @@ impl Files {
         let mut engine = assemble(devices, &MdOptions::default());
         let failed = (0..case.members() as u16).map(MemberIndex);
         let failed: Vec<_> = failed.filter(|one| engine.array().is_failed(*one)).collect();
-        let is_degraded = case.maker == Maker::Kernel && case.left == Left::Degraded;
+        let is_degraded = case.maker == Maker::Kernel
+            && (case.left == Left::Degraded || case.left == Left::HalfRebuilt && case.is_old());
         assert_eq!(failed.len(), usize::from(is_degraded), "{case}: {failed:?} failed");
-        for member in failed {
-            engine.add(member, self.device(section, FRESH)).unwrap();
+        assert_eq!(
+            engine.spares().len(),
+            usize::from(is_degraded && case.left != Left::Degraded),
+            "{case}"
+        );
+        if engine.use_spare().unwrap().is_none() {
+            for member in failed {
+                engine.add(member, self.device(section, FRESH)).unwrap();
+            }
         }
         finish(&mut engine);
         if case.is_redundant() {

@@ -2,7 +2,6 @@
 
 use super::cases::{Case, Left, MEMBER, Maker};
 use super::raidlab::LOST;
-use raidlab_metadata::md::Version;
 
 /// Functions of the guest's script.
 pub(crate) const FUNCTIONS: &str = r#"
@@ -95,14 +94,10 @@ fn take(section: usize, case: &Case) -> String {
 
 fn make(section: usize, case: &Case) -> String {
     let all = devices(section, 0..case.members());
-    let version = match case.level.version {
-        Version::V1_0 => "1.0",
-        Version::V1_1 => "1.1",
-        Version::V1_2 => "1.2",
-    };
+    let version = case.level.version;
     let bitmap = if case.bitmap { "--bitmap=internal" } else { "" };
     let chunk =
-        if case.level.name == "raid1" || case.level.name == "linear" { "" } else { "--chunk=64" };
+        if ["--level=1", "--level=linear"].contains(&case.level.mdadm) { "" } else { "--chunk=64" };
     let mut script = format!(
         "quietly mdadm --create $md --run --homehost=host --name={} {} -n{} {chunk} --metadata={version} {bitmap} \
          {all}\nwait_for\nwrite 0\n",

@@ -4,13 +4,15 @@
 use std::fmt;
 
 use raidlab_core::consistency::ArrayId;
+use raidlab_core::contract::Superblock as Said;
 use raidlab_core::{Layout, Level, Redundancy, SECTOR_BYTES, Sector, Sectors};
 
 use super::bitmap::HEAD as BITMAP_HEAD;
 use super::superblock::{HEAD, MOST_DEVICES};
+use super::v0::Own;
 use super::{
-    ALL, Aside, BadBlockLog, Bitmap, BitmapKind, Features, PplHeader, Reshape, Role, Superblock,
-    Version, v0, word,
+    ALL, Aside, BadBlockLog, Bitmap, BitmapKind, DeviceNumbers, Features, PplHeader, Reshape, Role,
+    Superblock, V0, Version, v0, word,
 };
 
 /// Data start on multiples of 1 MiB.
@@ -213,10 +215,11 @@ impl Creation {
             resync: self.resync(),
             logical_block: 0,
             roles: self.roles(),
-            v0: None,
+            v0: self.v0(size)?,
         };
         self.say_zones(&mut superblock, data_offset);
         self.say_beside(&mut superblock, bitmap.as_ref());
+        self.say_v0(&mut superblock);
         let made = |name: String, number: u32, device: &Device| {
             self.made(&name, number, device, &superblock, bitmap.as_ref())
         };
@@ -283,6 +286,9 @@ impl Creation {
         if self.ppl && self.bitmap == WantedBitmap::Internal {
             return wrong("an array has a bitmap or a log of partial parity, not both".into());
         }
+        if self.version == Version::V0_90 {
+            self.check_v0()?;
+        }
         if self.bitmap == WantedBitmap::Internal && !layout.level.is_redundant() {
             return wrong(format!(
                 "{} has no redundancy that a bitmap could be about",
@@ -292,12 +298,79 @@ impl Creation {
         Ok(numbers)
     }
 
+    /// What version 0.90 cannot hold.
+    fn check_v0(&self) -> Result<(), Impossible> {
+        let wrong = |what: String| Err(Impossible(format!("version 0.90 {what}")));
+        let most = v0::MOST_DEVICES;
+        if self.numbers() > most {
+            // raid4 and raid5 begin with a spare.
+            let less =
+                if self.begins_with_rebuild() { " (--assume-clean needs one less)" } else { "" };
+            return wrong(format!(
+                "has numbers for {most} devices, and {} are needed{less}",
+                self.numbers()
+            ));
+        }
+        if self.ppl {
+            return wrong("has no place for partial parity".into());
+        }
+        if self.data_offset.is_some() {
+            return wrong(
+                "has data start at the start of each member: leave --data-offset out".into(),
+            );
+        }
+        let all = self.devices.iter().flatten();
+        let mut ends = all.map(|one| self.data_on(one.sectors, 0));
+        let first = ends.next();
+        if self.layout.level == Level::Raid0 && ends.any(|end| Some(end) != first) {
+            return wrong(
+                "does not say how zones of raid0 are ordered: give members of one size".into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// What only version 0.90 says. The number of the array's device stands for a name.
+    fn v0(&self, size: u64) -> Result<Option<Box<V0>>, Impossible> {
+        if self.version != Version::V0_90 {
+            return Ok(None);
+        }
+        let number = self.name.strip_prefix("md").and_then(|number| number.parse().ok());
+        let Some(number) = number.filter(|number| *number < 1 << 20) else {
+            return Err(Impossible(format!(
+                "version 0.90 has no names but the number of the array's device, as in md0, and no host: not `{}`",
+                self.name
+            )));
+        };
+        Ok(Some(Box::new(V0::new(number, size))))
+    }
+
+    /// The table of devices, which is the same for all of them but for the line of each itself.
+    fn say_v0(&self, superblock: &mut Superblock) {
+        let mut numbers = DeviceNumbers::new(self.layout.members);
+        numbers.now = self.now;
+        let mut said =
+            Said { events: v0::FIRST_EVENTS, clean: superblock.resync > 0, ..Said::default() };
+        said.synced_to = Sector(superblock.resync);
+        for (place, device) in self.devices.iter().enumerate() {
+            let is_rebuilt = self.number_of(place) as usize != place;
+            let bits = if is_rebuilt { &mut said.rebuilding } else { &mut said.failed };
+            if is_rebuilt || device.is_none() {
+                bits[place / 64] |= 1 << (place % 64);
+            }
+            numbers.set(place, device.map(|_| self.number_of(place) as u16));
+        }
+        let spares = 0..self.spares.len();
+        spares.for_each(|spare| numbers.add_spare((self.devices.len() + spare) as u16));
+        V0::say(superblock, &said, Own::Place(0), &numbers);
+    }
+
     /// Where data start: behind superblock, bitmap and room for a reshape. The first device decides for all.
     fn data_offset_on(&self, device: Sectors) -> u64 {
         if let Some(given) = self.data_offset {
             return given.0;
         }
-        if matches!(self.version, Version::V0_90 | Version::V1_0) {
+        if self.is_at_end() {
             return 0;
         }
         let beside = if self.ppl { PPL } else { bitmap_room(device.0) };
@@ -311,7 +384,7 @@ impl Creation {
                 let beside = if self.ppl { PPL } else { bitmap_room(device.0) };
                 (device.0 / PAGE * PAGE).checked_sub(16 + PAGE + beside)?
             }
-            Version::V0_90 => self.version.superblock(device)?.0.min(v0::MOST_DATA),
+            Version::V0_90 => self.version.superblock(device)?.0,
             Version::V1_1 | Version::V1_2 => device.0,
         };
         end.checked_sub(data_offset).filter(|data| *data >= 10)
@@ -334,6 +407,12 @@ impl Creation {
             ));
         }
         let most = self.size.map_or(data, |asked| asked.0);
+        if self.version == Version::V0_90 && most > v0::MOST_DATA {
+            let most = Sectors(v0::MOST_DATA);
+            return wrong(format!(
+                "version 0.90 has room for {most} of each member: give --size, or smaller members"
+            ));
+        }
         let round = match level.redundancy() {
             // 64 KiB.
             Redundancy::Mirror => 128,
@@ -357,16 +436,25 @@ impl Creation {
             }
             _ => size,
         };
-        let room = bitmap_room(size).max(PAGE) * SECTOR_BYTES;
+        let room = match self.version {
+            Version::V0_90 => v0::RESERVED - PAGE,
+            _ => bitmap_room(size).max(PAGE),
+        };
+        let room = room * SECTOR_BYTES;
         let most = (room - BITMAP_HEAD as u64) * 8;
         let mut chunk = 4096;
         while covered.div_ceil(chunk / SECTOR_BYTES) > most {
             chunk *= 2;
         }
+        let (mut array, mut events) = (self.array, 0);
+        if self.version == Version::V0_90 {
+            v0::swap_id(&mut array);
+            events = v0::FIRST_EVENTS;
+        }
         Bitmap {
             kind: BitmapKind::Plain,
-            array: self.array,
-            events: 0,
+            array,
+            events,
             events_cleared: 0,
             covered,
             state: 0,
@@ -377,8 +465,16 @@ impl Creation {
         }
     }
 
+    /// Whether superblocks stand at the end of a device, and data start at its start.
+    fn is_at_end(&self) -> bool {
+        matches!(self.version, Version::V0_90 | Version::V1_0)
+    }
+
     fn name_bytes(&self) -> Result<[u8; 32], Impossible> {
         let mut name = [0; 32];
+        if self.version == Version::V0_90 {
+            return Ok(name);
+        }
         let text = self.name.as_bytes();
         if text.len() > name.len() || text.contains(&0) {
             return Err(Impossible(format!(
@@ -463,6 +559,11 @@ impl Creation {
             let offset = if behind { PAGE as i64 } else { -((PPL + PAGE) as i64) };
             superblock.aside = Aside::PartialParity { offset: offset as i16, size: PPL as u16 };
         }
+        if let Some(v0) = &mut superblock.v0 {
+            superblock.bad_blocks = BadBlockLog::default();
+            v0.set_bitmap(bitmap.is_some());
+            return;
+        }
         let beside = match (bitmap, self.ppl) {
             (Some(_), _) => bitmap_sectors,
             (None, true) => PPL,
@@ -489,24 +590,28 @@ impl Creation {
         superblock.number = number;
         (superblock.device, superblock.super_offset, superblock.data_size) =
             (device.id, at.0, data);
+        if let Some(v0) = &mut superblock.v0 {
+            v0.own = v0.table.get(number as usize).copied().unwrap_or_default();
+            superblock.device = [0; 16];
+        }
         let bad_end = at.0 as i64 + i64::from(superblock.bad_blocks.offset) + PAGE as i64;
-        if self.version != Version::V1_0 && bad_end > array.data_offset as i64 {
+        if !self.is_at_end() && bad_end > array.data_offset as i64 {
             superblock.bad_blocks.offset = array.data_offset as i32 - PAGE as i32 - at.0 as i32;
         }
         let mut pieces = Vec::new();
         let data_offset = superblock.data_offset;
         let no_room = || match self.version {
-            Version::V1_0 => wrong("too small"),
+            Version::V0_90 | Version::V1_0 => wrong("too small"),
             _ => wrong(&format!(
                 "data from sector {data_offset} on have no room: superblock, bitmap or log, and the list of \
                  bad blocks lie there"
             )),
         };
         let beside = |offset| superblock.beside(offset).ok_or_else(no_room);
-        pieces.push((
-            beside(superblock.bad_blocks.offset)?,
-            vec![0xff; (PAGE * SECTOR_BYTES) as usize],
-        ));
+        if superblock.bad_blocks.size > 0 {
+            let at = beside(superblock.bad_blocks.offset)?;
+            pieces.push((at, vec![0xff; (PAGE * SECTOR_BYTES) as usize]));
+        }
         match (superblock.aside, bitmap) {
             (Aside::Bitmap(offset), Some(bitmap)) => {
                 let sectors = bitmap.sectors().ok_or_else(|| wrong("no bitmap"))?;

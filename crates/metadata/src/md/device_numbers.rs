@@ -49,15 +49,41 @@ impl DeviceNumbers {
         self.spares.push(number);
     }
 
-    /// A number that nobody has: the first behind those of the members, as mdadm gives them; then any.
-    pub fn free(&self) -> Option<u16> {
+    /// A number that nobody has of so many: the first behind those of the members, as mdadm gives them; then, where
+    /// there are all that newer versions have, any.
+    pub fn free(&self, most: usize) -> Option<u16> {
         let is_used = |number: &u16| {
             self.numbers.contains(&Some(*number))
                 || self.faulty.contains(number)
                 || self.spares.contains(number)
         };
         let first = self.members as u16;
-        (first..MOST_DEVICES as u16).chain(0..first).find(|number| !is_used(number))
+        let below = if most < MOST_DEVICES { 0 } else { first };
+        (first..most.min(MOST_DEVICES) as u16).chain(0..below).find(|number| !is_used(number))
+    }
+
+    /// Of version 0.90, where the number of a member is its place, and a device that is being rebuilt is a spare: who
+    /// has everything has the number of its place.
+    pub(crate) fn settle(&mut self, failed: MemberBits, rebuilding: MemberBits) {
+        for (place, number) in self.numbers.iter_mut().take(self.members).enumerate() {
+            let is_out = (failed[place / 64] | rebuilding[place / 64]) >> (place % 64) & 1 == 1;
+            if number.is_some() && !is_out {
+                *number = Some(place as u16);
+            }
+        }
+    }
+
+    /// The numbers of spares of version 0.90: those of members that are being rebuilt, too.
+    pub(super) fn v0_spares(&self, rebuilding: MemberBits) -> Vec<u16> {
+        let members = self.numbers.iter().take(self.members).enumerate();
+        let rebuilt = members.filter(|(place, _)| rebuilding[place / 64] >> (place % 64) & 1 == 1);
+        let numbers = rebuilt.filter_map(|(_, number)| *number);
+        numbers.chain(self.spares.iter().copied()).collect()
+    }
+
+    /// The number of the device in a place.
+    pub(super) fn v0_number(&self, place: usize) -> u16 {
+        self.numbers.get(place).copied().flatten().unwrap_or(place as u16)
     }
 
     /// What each number is, by this set of members that are out of service. In what goes to a replacement that is
@@ -97,7 +123,7 @@ mod tests {
             device_numbers.set(place, Some(number));
         }
         device_numbers.add_spare(3);
-        assert_eq!(device_numbers.free(), Some(5));
+        assert_eq!(device_numbers.free(MOST_DEVICES), Some(5));
         let (member, spare) = (Role::Member, Role::Spare);
         assert_eq!(
             device_numbers.roles([0, 0], 0, 6),
@@ -114,7 +140,7 @@ mod tests {
         let after = device_numbers.roles([0, 0], 0, 0);
         assert_eq!(after, [member(0), spare, member(2), member(1), Role::Faulty]);
         assert_eq!(
-            device_numbers.free(),
+            device_numbers.free(MOST_DEVICES),
             Some(5),
             "a number that somebody may still carry is not given"
         );

@@ -126,7 +126,15 @@ impl Md {
     /// What a running array is to take for the history of a device that comes back: md's superblocks have none, so
     /// it is the array's own up to its events, unless the device calls a member gone that the array has in service,
     /// as one does that went on alone.
-    pub fn returning(&self, looked: &mut Looked, newest: &Said) {
+    ///
+    /// Of version 0.90 it is a spare with a number of its own until it has everything.
+    pub fn returning(&self, looked: &mut Looked, newest: &Said, device_numbers: &DeviceNumbers) {
+        if let Some(kept) = looked.places.md_mut()
+            && kept.superblock().v0.is_some()
+            && let Some(number) = device_numbers.free(kept.most_numbers())
+        {
+            kept.set_number(number);
+        }
         let Finding::Whole(carried) = &mut looked.examined.superblock else { return };
         let theirs = &mut carried.superblock;
         let alone = [0, 1].map(|word| theirs.failed[word] & !newest.failed[word]);
@@ -158,10 +166,12 @@ impl Md {
         let own = inspect(device);
         let is_spare =
             |one: &&Superblock| one.array == model.superblock().array && one.role() == Role::Spare;
+        let most = model.most_numbers();
         // A spare keeps its number and identity.
         let spare = own.superblock().filter(is_spare);
-        let number =
-            spare.and_then(|one| u16::try_from(one.number).ok()).or_else(|| device_numbers.free());
+        let number = spare
+            .and_then(|one| u16::try_from(one.number).ok())
+            .or_else(|| device_numbers.free(most));
         let Some(number) = number else { return Err("the array has no number left for it".into()) };
         let id = spare.map_or(id, |one| one.device);
         let fresh = Fresh { sectors, block: device.logical_block(), number, id };

@@ -12,7 +12,8 @@ use raidlab_core::{Consistency, Layout, Sector, Sectors};
 use super::assemble::{Purpose, decide};
 use super::format::{HISTORY, room, unnamed};
 use super::{
-    Allowed, BitmapKind, BitmapSeen, Cannot, Features, Inspected, Out, Role, Superblock, Why,
+    Allowed, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, Role, Superblock,
+    Why,
 };
 use crate::{Looked, Places};
 
@@ -135,8 +136,11 @@ fn not_written(what: String) -> Cannot {
 
 /// Whether this version writes such an array.
 fn writable(assembly: &super::Assembly, newest: &Superblock) -> Result<(), Cannot> {
-    if newest.v0.is_some() {
-        return Err(not_written("its superblocks are of version 0.90".into()));
+    if newest.v0.as_ref().is_some_and(|v0| v0.order == ByteOrder::Big) {
+        return Err(not_written(
+            "its superblocks are big-endian (mdadm --assemble --update=byteorder changes that)"
+                .into(),
+        ));
     }
     for (feature, what) in [
         (Features::JOURNAL, "it has a journal, which md writes all to first"),

@@ -5,7 +5,10 @@ use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
 use super::bitmap::HEAD;
 use super::device_numbers::DeviceNumbers;
-use super::{Aside, Bitmap, BitmapKind, Features, Inspected, Superblock};
+use super::format::unnamed;
+use super::superblock::MOST_DEVICES;
+use super::v0::{self, Own};
+use super::{Aside, Bitmap, BitmapKind, Features, Inspected, Superblock, V0};
 use crate::{Put, Source};
 
 /// Sectors of a superblock's place.
@@ -53,7 +56,7 @@ impl Kept {
         let at = superblock.version().superblock(fresh.sectors)?;
         superblock.super_offset = at.0;
         superblock.number = u32::from(fresh.number);
-        superblock.device = fresh.id;
+        superblock.device = if superblock.v0.is_some() { [0; 16] } else { fresh.id };
         let plain = [Features::RECOVERY, Features::RECOVERY_BITMAP, Features::REPLACEMENT];
         let without = plain.iter().fold(Features::BAD_BLOCKS.0, |all, one| all | one.0);
         superblock.features = Features(superblock.features.0 & !without);
@@ -83,6 +86,21 @@ impl Kept {
     /// What its superblock says.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
+    }
+
+    /// Whether its version can say that a device replaces a member that is still there.
+    pub fn can_replace(&self) -> bool {
+        self.superblock.v0.is_none()
+    }
+
+    /// Numbers that devices may have.
+    pub(super) fn most_numbers(&self) -> usize {
+        if self.superblock.v0.is_some() { v0::MOST_DEVICES } else { MOST_DEVICES }
+    }
+
+    /// Gives it another number.
+    pub(super) fn set_number(&mut self, number: u16) {
+        self.superblock.number = u32::from(number);
     }
 
     /// Where its data start.
@@ -145,6 +163,10 @@ impl Kept {
             return Some(Put { more: true, ..put });
         }
         let one = &mut self.superblock;
+        if one.v0.is_some() {
+            V0::say(one, said, Own::Place(place), device_numbers);
+            return self.put_frame(into);
+        }
         one.roles = device_numbers.roles(said.failed, device, one.roles.len());
         one.events = said.events;
         one.updated = device_numbers.now;
@@ -160,6 +182,12 @@ impl Kept {
             one.features = Features(if on { others | feature.0 } else { others });
         }
         one.recovery = if is_rebuilding { said.rebuilt_to.0 } else { 0 };
+        self.put_frame(into)
+    }
+
+    /// The superblock as it is now.
+    fn put_frame(&mut self, into: &mut [u8]) -> Option<Put> {
+        let one = &self.superblock;
         one.emit(&mut self.frame).ok()?;
         let block = u64::from(self.block.max(1)) * SECTOR_BYTES;
         let bytes = (one.len() as u64).next_multiple_of(block) as usize;
@@ -193,7 +221,20 @@ impl Kept {
 
     /// The superblock of a spare: the array's, with no role for it.
     pub(super) fn spare(&mut self, device_numbers: &DeviceNumbers) -> Option<(Sector, Vec<u8>)> {
+        let number = self.number();
         let one = &mut self.superblock;
+        if one.v0.is_some() {
+            let said = Said {
+                events: one.events,
+                failed: unnamed(one),
+                clean: one.resync > 0,
+                synced_to: Sector(one.resync),
+                ..Said::default()
+            };
+            V0::say(one, &said, Own::Spare(number), device_numbers);
+            one.emit(&mut self.frame).ok()?;
+            return Some((Sector(one.super_offset), self.frame.clone()));
+        }
         one.roles = device_numbers.roles([0; 2], usize::MAX, one.roles.len());
         one.updated = device_numbers.now;
         one.emit(&mut self.frame).ok()?;

@@ -91,10 +91,9 @@ impl std::str::FromStr for Version {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let made = Self::ALL.into_iter().filter(|one| *one != Self::V0_90);
-        let found = made.into_iter().find(|one| one.name() == text);
+        let found = Self::ALL.into_iter().find(|one| one.name() == text);
         found.ok_or_else(|| {
-            format!("`{text}` is not a version that can be made; known: 1.0, 1.1, 1.2")
+            format!("`{text}` is not a version that can be made; known: 0.90, 1.0, 1.1, 1.2")
         })
     }
 }

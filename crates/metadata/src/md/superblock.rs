@@ -559,7 +559,7 @@ impl Superblock {
     pub fn bitmap_id(&self) -> ArrayId {
         let mut id = self.array;
         if self.v0.as_ref().is_some_and(|v0| v0.order == v0::ByteOrder::Little) {
-            id.chunks_mut(4).for_each(<[u8]>::reverse);
+            v0::swap_id(&mut id);
         }
         id
     }

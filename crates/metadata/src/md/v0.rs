@@ -1,5 +1,5 @@
-//! The superblock of version 0.90: 1,024 words of 32 bits in the order of the machine that wrote it, in the last but
-//! one 64 KiB of a device, or those before.
+//! The superblock of version 0.90: 1,024 words of 32 bits in the order of the machine that wrote it, at the start of
+//! the last whole 64 KiB of a device.
 //!
 //! What it says goes into a [`Superblock`] as that of a newer version does, so that everything behind asks one thing
 //! only; what has no place there, and the table of devices as it stands, is [`V0`]. A device has neither identity nor
@@ -8,9 +8,13 @@
 
 use raidlab_core::Sector;
 use raidlab_core::consistency::ArrayId;
+use raidlab_core::contract::{MemberBits, Superblock as Said};
 
 use super::superblock::MAGIC;
-use super::{ALL, Aside, BadBlockLog, Damage, Features, Reshape, Role, Seen, Superblock, Version};
+use super::{
+    ALL, Aside, BadBlockLog, Damage, DeviceNumbers, Features, Reshape, Role, Seen, Superblock,
+    Version,
+};
 
 /// Bytes of a superblock.
 pub(super) const BYTES: usize = 4096;
@@ -20,6 +24,8 @@ pub(super) const MOST_DEVICES: usize = 27;
 pub(super) const RESERVED: u64 = 128;
 /// The bitmap stands behind the superblock, in sectors from it.
 const BITMAP_OFFSET: i32 = 8;
+/// The events that mdadm makes an array with.
+pub(super) const FIRST_EVENTS: u64 = 1;
 /// Sectors of data that the kernel takes a member to have at most.
 pub(super) const MOST_DATA: u64 = (2 << 32) - 2;
 
@@ -97,6 +103,27 @@ impl V0Device {
     pub const WRITE_MOSTLY: u32 = 512;
     /// Not tried for long.
     pub const FAIL_FAST: u32 = 1024;
+
+    /// A member with everything, in the place of its number; what it was as a block device is known of who was there.
+    fn in_sync(self, number: u32) -> Self {
+        let was_there = self.state & Self::IN_SYNC != 0;
+        let Self { major, minor, state, .. } = if was_there { self } else { Self::default() };
+        let aside = state & (Self::WRITE_MOSTLY | Self::FAIL_FAST);
+        Self { number, major, minor, place: number, state: Self::ACTIVE | Self::IN_SYNC | aside }
+    }
+
+    /// A spare, or a device that is being rebuilt.
+    fn spare(self, number: u32) -> Self {
+        let was_there = self.number == number && self.state == 0;
+        let Self { major, minor, .. } = if was_there { self } else { Self::default() };
+        Self { number, major, minor, place: number, state: 0 }
+    }
+
+    /// A member that is not there. Of the first one the kernel does not say that it failed.
+    fn gone(number: u32) -> Self {
+        let state = if number == 0 { Self::REMOVED } else { Self::REMOVED | Self::FAULTY };
+        Self { number, place: number, state, ..Self::default() }
+    }
 
     /// What it is to the array; one that is active and not in sync is being reshaped to, and nothing else.
     fn role(self) -> Role {
@@ -379,4 +406,94 @@ impl V0 {
         words.put(at::CHECKSUM, checksum);
         Ok(())
     }
+}
+
+impl V0 {
+    /// Changes what a superblock says to this state of the array, as the kernel has it: of the device in a place, or
+    /// of the spare with a number.
+    pub(super) fn say(one: &mut Superblock, said: &Said, own: Own, numbers: &DeviceNumbers) {
+        let Some(v0) = &mut one.v0 else { return };
+        let spares = numbers.v0_spares(said.rebuilding);
+        let is_in = |place: usize| {
+            let bit = |word: MemberBits| word[place / 64] >> (place % 64) & 1 == 1;
+            !bit(said.failed) && !bit(said.rebuilding)
+        };
+        let members = (one.members as usize).min(MOST_DEVICES);
+        let mut table = vec![V0Device::default(); MOST_DEVICES];
+        for (number, line) in table.iter_mut().enumerate() {
+            let known = v0.table.get(number).copied().unwrap_or_default();
+            let (is_member, is_spare) = (number < members, spares.contains(&(number as u16)));
+            *line = match (is_member && is_in(number), is_spare) {
+                (true, _) => known.in_sync(number as u32),
+                (false, true) if !is_member => known.spare(number as u32),
+                _ if is_member => V0Device::gone(number as u32),
+                _ => V0Device::default(),
+            };
+        }
+        let active = (0..members).filter(|place| is_in(*place)).count() as u32;
+        let is_failed = |line: &&V0Device| line.state & V0Device::FAULTY != 0;
+        let failed = table.iter().filter(is_failed).count() as u32;
+        let spare = spares.len() as u32;
+        v0.counts = [active, active + spare, failed, spare];
+        v0.devices = active + spare;
+        let number = match own {
+            Own::Place(place) if is_in(place) => place as u16,
+            Own::Place(place) => numbers.v0_number(place),
+            Own::Spare(number) => number,
+        };
+        v0.own = table.get(usize::from(number)).copied().unwrap_or_default();
+        one.number = u32::from(number);
+        one.roles = table.iter().map(|line| line.role()).collect();
+        v0.table = table;
+        one.events = said.events;
+        one.updated = numbers.now;
+        // A position that it has no room for would be another one.
+        let to = said.synced_to.0;
+        let resync = if said.clean && to != ALL { u32::try_from(to).unwrap_or(0) } else { 0 };
+        let is_clean = said.clean && to == ALL;
+        v0.resync = if is_clean { u32::MAX } else { resync };
+        v0.checkpoint = said.events;
+        v0.state = v0.state & !CLEAN | u32::from(is_clean);
+        one.resync = if is_clean { ALL } else { u64::from(resync) };
+    }
+}
+
+impl V0 {
+    /// Whether there is a bitmap.
+    pub(super) fn set_bitmap(&mut self, has_bitmap: bool) {
+        self.state = self.state & !HAS_BITMAP | if has_bitmap { HAS_BITMAP } else { 0 };
+    }
+
+    /// Of a new array that is known by this number, with so much used of each member: of machines as PCs are, before
+    /// any device is in its table.
+    pub(super) fn new(md_minor: u32, size: u64) -> Self {
+        Self {
+            order: ByteOrder::Little,
+            minor_version: 90,
+            patch: 0,
+            md_minor,
+            size: (size / 2) as u32,
+            devices: 0,
+            state: 0,
+            counts: [0; 4],
+            checkpoint: 0,
+            resync: 0,
+            table: vec![V0Device::default(); MOST_DEVICES],
+            own: V0Device::default(),
+        }
+    }
+}
+
+/// Brings the words of an identity from the order in which they are printed into that of PCs, or back.
+pub(super) fn swap_id(id: &mut ArrayId) {
+    id.chunks_mut(4).for_each(<[u8]>::reverse);
+}
+
+/// Whose superblock it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Own {
+    /// That of the device in a place, whether it has everything or not.
+    Place(usize),
+    /// That of a spare.
+    Spare(u16),
 }

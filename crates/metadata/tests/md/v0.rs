@@ -1,13 +1,17 @@
 //! Version 0.90: what mdadm and the kernel wrote is read, and written as it was; what cannot be is named; which devices
 //! make an array.
 
-use raidlab_core::{Sector, Sectors};
+use raidlab_core::consistency::MetaArea;
+use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock as Said};
+use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 use raidlab_metadata::md::{
-    ALL, Allowed, Aside, Assembly, ByteOrder, Cannot, Damage, Features, Inspected, Obstacle, Role,
-    Superblock, V0Device, Version, Why, assemble, inspect, layout,
+    ALL, Allowed, Aside, Assembly, BitmapSeen, ByteOrder, Cannot, Creation, Damage, Features,
+    Inspected, Md, Obstacle, Role, Superblock, V0Device, Version, WantedBitmap, Why, assemble,
+    inspect, layout,
 };
+use raidlab_metadata::{MetadataFormat, RecordWriter};
 
-use super::device::{Disk, Numbers};
+use super::device::{Disk, Numbers, creation};
 use super::images::{self, AT, DEVICE, NAMES};
 
 /// What is seen of a device with these bytes.
@@ -361,4 +365,132 @@ fn no_bytes_make_it_panic() {
         }
         let _ = assemble(&all, &Allowed::default());
     }
+}
+
+/// What is written of a state of the array is what the kernel would write: on member 0 of three.
+#[test]
+fn a_state_is_written_as_the_kernel_has_it() {
+    const MD: Md = Md { block: 1 };
+    let written = |said: Said| {
+        let one = read("five");
+        let mut disks = [0, 1, 2].map(|place| Disk(device(&member("five", place, &same))));
+        let area = MetaArea { log: Sectors(0), pages: 0, used: true };
+        let config = Config::uniform(layout(&one, &[], None).unwrap(), Sectors(16_256));
+        let mut writer = RecordWriter::new(one.array, &config, &area);
+        for (member, disk) in (0..).map(MemberIndex).zip(&mut disks) {
+            writer.know(member, &MD.examine(disk));
+        }
+        let (record, payload) = (Record::Superblock(said), SegmentList::EMPTY);
+        let meta = MetaIo {
+            member: MemberIndex(0),
+            record,
+            at: Sector(0),
+            payload,
+            flush: false,
+            fua: true,
+        };
+        let mut head = vec![0; MD.head()];
+        let put = writer.encode(&MD, &mut head, &meta, (0, 0, &mut std::iter::empty())).unwrap();
+        disks[0].0[put.at.bytes() as usize..][..put.bytes].copy_from_slice(&head[..put.bytes]);
+        inspect(&mut disks[0]).superblock().unwrap().clone()
+    };
+    let said = |clean, synced_to| Said {
+        events: 30,
+        clean,
+        synced_to: Sector(synced_to),
+        ..Said::default()
+    };
+    let state = |one: &Superblock| {
+        let v0 = one.v0.as_ref().unwrap();
+        (v0.state, v0.resync, v0.checkpoint, one.resync)
+    };
+    assert_eq!(state(&written(said(true, ALL))), (1, u32::MAX, 30, ALL));
+    assert_eq!(state(&written(said(false, ALL))), (0, 0, 30, 0));
+    assert_eq!(state(&written(said(true, 4096))), (0, 4096, 30, 4096));
+    // Where there is no room for it, from the start.
+    assert_eq!(state(&written(said(true, 1 << 32))), (0, 0, 30, 0));
+    let failed = written(Said { failed: [0b110, 0], ..said(true, ALL) });
+    let v0 = failed.v0.as_ref().unwrap();
+    assert_eq!((v0.counts, v0.devices, failed.events), ([1, 1, 2, 0], 1, 30));
+    let lines: Vec<_> =
+        v0.table.iter().take(4).map(|line| (line.number, line.major, line.state)).collect();
+    assert_eq!(lines, [(0, 98, 6), (1, 0, 9), (2, 0, 9), (0, 0, 0)]);
+}
+
+#[test]
+fn what_version_0_90_cannot_hold_is_refused() {
+    const TIB: u64 = 1 << 31;
+    let plan = |layout: &str, sectors: u64, change: &dyn Fn(&mut Creation)| {
+        let mut creation = creation(layout.parse().unwrap(), sectors);
+        (creation.version, creation.name) = (Version::V0_90, "md7".into());
+        change(&mut creation);
+        creation
+            .plan()
+            .map(|plan| plan.members[0].as_ref().unwrap().superblock.clone())
+            .map_err(|error| error.0)
+    };
+    let refused = |layout, sectors, change: &dyn Fn(&mut Creation), words: &str| {
+        let error = plan(layout, sectors, change).expect_err(words);
+        assert!(error.contains(words), "{words}: {error}");
+    };
+    let spare = |one: &mut Creation| one.spares.extend(one.devices[0]);
+    plan("raid6(27)", 1 << 16, &|_| {}).unwrap();
+    refused("raid6(28)", 1 << 16, &|_| {}, "27 devices, and 28 are needed");
+    refused("raid6(27)", 1 << 16, &spare, "27 devices, and 28 are needed");
+    refused("raid5(27)", 1 << 16, &|_| {}, "(--assume-clean needs one less)");
+    plan("raid5(27)", 1 << 16, &|one| one.assume_clean = true).unwrap();
+    refused("raid5(3)", 1 << 16, &|one| one.ppl = true, "partial parity");
+    refused("raid5(3)", 1 << 16, &|one| one.data_offset = Some(Sectors(2048)), "--data-offset");
+    for name in ["data", "nas:md0", "md", "md-1", "md1048576"] {
+        refused("raid5(3)", 1 << 16, &|one| one.name = name.into(), name);
+    }
+    let unequal = |one: &mut Creation| one.devices[1].as_mut().unwrap().sectors = Sectors(1 << 17);
+    refused("raid0(2)", 1 << 16, &unequal, "members of one size");
+    plan("linear(2)", 1 << 16, &unequal).unwrap();
+    // As mdadm: 4 TiB less what is kept is taken, more only as far as is asked for.
+    assert_eq!(plan("raid1(2)", 2 * TIB * 2, &|_| {}).unwrap().size, 4 * TIB - 128);
+    refused("raid1(2)", 5 * TIB, &|_| {}, "give --size");
+    let asked =
+        plan("raid1(2)", 5 * TIB, &|one| one.size = Some(Sectors(2 * 4_294_967_232))).unwrap();
+    assert_eq!((asked.size, asked.v0.unwrap().size), (2 * 4_294_967_232, 4_294_967_232));
+}
+
+/// As mdadm 4.2 makes it, but for the numbers that block devices had: the line of a device that is being rebuilt.
+#[test]
+fn a_new_array_says_what_mdadm_says() {
+    let made = |layout: &str, change: &dyn Fn(&mut Creation)| {
+        let mut creation = creation(layout.parse().unwrap(), (DEVICE / 512) as u64);
+        (creation.version, creation.name) = (Version::V0_90, "md7".into());
+        change(&mut creation);
+        let plan = creation.plan().unwrap();
+        let made = plan.members.into_iter().flatten().chain(plan.spares);
+        let device = |made: raidlab_metadata::md::Made| {
+            let mut bytes = vec![0; DEVICE];
+            for (at, piece) in &made.pieces {
+                bytes[at.bytes() as usize..][..piece.len()].copy_from_slice(piece);
+            }
+            let found = seen(bytes);
+            assert_eq!(found.superblock(), Some(&made.superblock));
+            found
+        };
+        made.map(device).collect::<Vec<_>>()
+    };
+    let five = made("raid5(3) chunk=64K", &|one| one.spares.extend(one.devices[0]));
+    let one = five[0].superblock().unwrap();
+    let v0 = one.v0.as_ref().unwrap();
+    assert_eq!((one.events, one.is_clean(), one.size, one.name()), (1, true, 16_256, "md7".into()));
+    assert_eq!((v0.counts, v0.devices), ([2, 4, 1, 2], 4));
+    let states: Vec<_> =
+        v0.table.iter().take(6).map(|line| (line.number, line.place, line.state)).collect();
+    assert_eq!(states, [(0, 0, 6), (1, 1, 6), (2, 2, 9), (3, 3, 0), (4, 4, 0), (0, 0, 0)]);
+    let numbers = five.iter().map(|one| one.superblock().unwrap().number).collect::<Vec<_>>();
+    assert_eq!(numbers, [0, 1, 4, 3]);
+    let mirror = made("raid1(2)", &|one| one.bitmap = WantedBitmap::Internal);
+    let BitmapSeen::Found(head, bits) = &mirror[0].bitmap else { panic!("{:?}", mirror[0].bitmap) };
+    assert_eq!((head.events, head.covered, head.chunk, *bits), (1, 16_256, 64 << 20, Some(1)));
+    assert_eq!(mirror[0].superblock().unwrap().resync, 0);
+    let ten = made("raid10(4) chunk=64K", &|one| (one.devices[0], one.assume_clean) = (None, true));
+    let one = ten[0].superblock().unwrap();
+    assert_eq!((one.number, &one.roles[..2]), (1, &[Role::Faulty, Role::Member(1)][..]));
+    assert_eq!((one.is_clean(), one.v0.as_ref().unwrap().table[0].state), (true, 8));
 }

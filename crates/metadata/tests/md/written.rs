@@ -110,7 +110,7 @@ fn a_spare_is_one_to_whoever_looks_at_it() {
     assert_eq!((at, spare.array, spare.device), (Sector(8), members[0].array, id));
     assert_eq!((spare.number, spare.role()), (3, Role::Spare));
     assert_eq!(spare.roles[..4], [Role::Member(0), Role::Member(1), Role::Member(2), Role::Spare]);
-    assert_eq!(writer.device_numbers().free(), Some(4), "its number is taken");
+    assert_eq!(writer.device_numbers().free(1920), Some(4), "its number is taken");
     // The array takes it for one.
     let mut all: Vec<_> = disks.iter_mut().map(|disk| inspect(disk)).collect();
     all.push(seen);

@@ -171,7 +171,8 @@ pub(crate) struct Create {
     /// A file that waits until a member fails; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) spare: Vec<PathBuf>,
-    /// Version of the superblock: 1.0 (at the end), 1.1 (at the start), 1.2 (4 KiB behind the start)
+    /// Version of the superblock: 0.90 (at the end, for at most 27 devices), 1.0 (at the end), 1.1 (at the start), 1.2
+    /// (4 KiB behind the start)
     #[arg(long, value_name = "VERSION", default_value = "1.2")]
     pub(crate) metadata: Version,
     /// Write-intent bitmap: internal, none, or auto, which is internal where members are larger than 100 GiB
@@ -183,9 +184,10 @@ pub(crate) struct Create {
     /// Redundancy is consistent already, so that md begins neither rebuild nor resync: true of files that are all zero
     #[arg(long)]
     pub(crate) assume_clean: bool,
-    /// The array's name
-    #[arg(long, value_name = "NAME", default_value = "array")]
-    pub(crate) name: String,
+    /// The array's name; of version 0.90, which has none, the number of its device, such as md0 [default: array,
+    /// md127]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
     /// The machine that the array belongs to, which stands before the name; empty for none [default: this
     /// one's name]
     #[arg(long, value_name = "HOST")]

@@ -130,11 +130,7 @@ fn creation(
             .map_err(|error| Failure::failed(format!("{}: {error}", target.path.display())))?;
         Ok(Device { sectors: Sectors(length), id: random()? })
     };
-    let homehost = options.homehost.clone().unwrap_or_else(hostname);
-    let name = match homehost.is_empty() {
-        true => options.name.clone(),
-        false => format!("{homehost}:{}", options.name),
-    };
+    let name = name(options)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Ok(Creation {
         version: options.metadata,
@@ -157,6 +153,22 @@ fn creation(
         now,
         layout,
     })
+}
+
+/// The array's name behind that of its host. Version 0.90 has neither.
+fn name(options: &Create) -> Result<String, Failure> {
+    let name = |default: &str| options.name.clone().unwrap_or_else(|| default.to_owned());
+    if options.metadata == Version::V0_90 {
+        return match &options.homehost {
+            Some(host) if !host.is_empty() => Err(Failure::input(format!(
+                "--homehost {host}: version 0.90 has no place for a host"
+            ))),
+            _ => Ok(name("md127")),
+        };
+    }
+    let homehost = options.homehost.clone().unwrap_or_else(hostname);
+    let name = name("array");
+    Ok(if homehost.is_empty() { name } else { format!("{homehost}:{name}") })
 }
 
 /// Random bytes of the system's.
@@ -229,7 +241,7 @@ fn told(options: &Create, creation: &Creation, plan: &Plan) -> String {
         text.push_str(&format!("  spare     {}\n", path.display()));
     }
     text.push_str(begins(creation));
-    if creation.version == Version::V1_0 && options.dry_run {
+    if matches!(creation.version, Version::V0_90 | Version::V1_0) && options.dry_run {
         text.push_str("the superblock is at the end: a file must not be lengthened afterwards\n");
     }
     text

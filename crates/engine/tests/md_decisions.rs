@@ -5,10 +5,10 @@
 
 use crate::extent::Extent;
 use crate::guest::{Guest, TempDir, guest_or_skip};
-use crate::made::creation;
+use crate::made::{creation, name};
 use raidlab_core::{MemberIndex, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemoryMember};
-use raidlab_metadata::md::{Creation, Features, Role, Superblock};
+use raidlab_metadata::md::{Creation, Features, Role, Superblock, Version};
 
 const BYTES: u64 = 4 << 20;
 /// Rows of one guest.
@@ -132,10 +132,124 @@ const ROWS: [Row; 19] = [
     row("checksum wrong", FIVE, |all| all[2].flags = 0xff, &[0, 1, 2], ["-", "01", "-", "01"]),
 ];
 
+/// Says of a device by its number what it is, in the table of version 0.90.
+fn say(all: &mut [Superblock], number: usize, state: u32) {
+    for one in all {
+        let v0 = one.v0.as_mut().expect("of version 0.90");
+        v0.table[number].state = state;
+        if v0.own.number as usize == number {
+            v0.own.state = state;
+        }
+    }
+}
+
+fn old_dirty(all: &mut [Superblock]) {
+    for v0 in all.iter_mut().filter_map(|one| one.v0.as_mut()) {
+        (v0.state, v0.resync) = (0, 0);
+    }
+}
+
+/// All but the last member say that it is gone, and go on.
+fn old_without_last(all: &mut [Superblock], events: u64) {
+    say(&mut all[..2], 2, 9);
+    all[..2].iter_mut().for_each(|one| one.events += events);
+}
+
+/// The same of version 0.90, where a number is a place, and who is being rebuilt is a spare.
+const OLD_ROWS: [Row; 16] = [
+    row("all there", FIVE, nothing, &[0, 1, 2], ["012", "012", "012", "012"]),
+    row(
+        "one missing, as the others say",
+        FIVE,
+        |all| say(all, 2, 9),
+        &[0, 1],
+        ["01", "01", "01", "01"],
+    ),
+    row("one missing, in service by the others", FIVE, nothing, &[0, 1], ["-", "01", "-", "01"]),
+    row(
+        "one event behind",
+        FIVE,
+        |all| all[2].events -= 1,
+        &[0, 1, 2],
+        ["012", "012", "012", "012"],
+    ),
+    row("two events behind", FIVE, |all| all[2].events -= 2, &[0, 1, 2], ["-", "01", "-", "01"]),
+    row(
+        "the newest calls it gone, one event behind",
+        FIVE,
+        |all| old_without_last(all, 1),
+        &[0, 1, 2],
+        ["012", "012", "01", "01"],
+    ),
+    row(
+        "the newest calls it gone, two events behind",
+        FIVE,
+        |all| old_without_last(all, 2),
+        &[0, 1, 2],
+        ["01", "01", "01", "01"],
+    ),
+    row("not stopped cleanly", FIVE, old_dirty, &[0, 1, 2], ["012", "012", "012", "012"]),
+    row("not stopped cleanly, one missing", FIVE, old_dirty, &[0, 1], ["-", "-", "-", "-"]),
+    row("mirror, not stopped cleanly, one missing", TWO, old_dirty, &[0], ["-", "0", "-", "0"]),
+    row(
+        "half rebuilt",
+        FIVE,
+        |all| {
+            say(all, 2, 9);
+            for one in all.iter_mut() {
+                let v0 = one.v0.as_mut().unwrap();
+                (v0.table[3].number, v0.table[3].place) = (3, 3);
+                if v0.own.number == 2 {
+                    v0.own = v0.table[3];
+                }
+            }
+        },
+        &[0, 1, 2],
+        ["01", "01", "01", "01"],
+    ),
+    row(
+        "exchanged for another device, and both given",
+        FIVE,
+        |all| {
+            all[2].events -= 20;
+        },
+        &[0, 1, 2, 3],
+        ["013", "013", "013", "013"],
+    ),
+    row(
+        "mirror, two halves that each went on",
+        TWO,
+        |all| {
+            say(&mut all[..1], 1, 9);
+            say(&mut all[1..2], 0, 8);
+            (all[0].events, all[1].events) = (120, 110);
+        },
+        &[0, 1],
+        ["0", "0", "-", "-"],
+    ),
+    row(
+        "mirror, a half with another device in the place of the other half",
+        TWO,
+        |all| say(&mut all[1..2], 0, 8),
+        &[0, 1],
+        ["-", "0", "-", "-"],
+    ),
+    row("two devices that claim one place", FIVE, nothing, &[0, 1, 2, 3], ["-", "-", "-", "01"]),
+    row("checksum wrong", FIVE, |all| all[2].flags = 0xff, &[0, 1, 2], ["-", "01", "-", "01"]),
+];
+
+/// All rows with a number for each, and the version that they are of.
+fn all_rows() -> Vec<(u8, &'static Row, Version)> {
+    let new = ROWS.iter().map(|row| (row, Version::V1_2));
+    let old = OLD_ROWS.iter().map(|row| (row, Version::V0_90));
+    (1..).zip(new.chain(old)).map(|(id, (row, version))| (id, row, version)).collect()
+}
+
 /// The devices of a row, as bytes.
-fn devices(row: &Row, id: u8) -> Vec<Vec<u8>> {
+fn devices(row: &Row, id: u8, version: Version) -> Vec<Vec<u8>> {
     let creation = creation(row.layout.parse().unwrap(), BYTES / 512);
-    let plan = Creation { array: [id; 16], ..creation }.plan().unwrap();
+    let creation = Creation { array: [id; 16], version, name: name(version), ..creation };
+    let plan = creation.plan().unwrap();
     let mut all: Vec<Superblock> =
         plan.members.iter().flatten().map(|made| made.superblock.clone()).collect();
     // The last one twice, for rows with a device more.
@@ -147,9 +261,11 @@ fn devices(row: &Row, id: u8) -> Vec<Vec<u8>> {
         let mut written = one.clone();
         let is_broken = written.flags == 0xff;
         written.flags = 0;
-        written.emit(&mut bytes[8 * 512..]).unwrap();
+        let at = written.super_offset as usize * 512;
+        written.emit(&mut bytes[at..]).unwrap();
         // Behind the checksum's back.
-        bytes[8 * 512 + 40] ^= u8::from(is_broken);
+        let unused = if version == Version::V0_90 { 400 } else { 40 };
+        bytes[at + unused] ^= u8::from(is_broken);
         bytes
     };
     all.iter().map(bytes).collect()
@@ -211,24 +327,25 @@ row() { # devices
 #[test]
 fn md_and_raidlab_decide_as_the_table_says() {
     let mut wrong = Vec::new();
-    for (id, row) in (1..).zip(&ROWS) {
-        let all = devices(row, id);
+    let all_rows = all_rows();
+    for (id, row, version) in &all_rows {
+        let all = devices(row, *id, *version);
         let ours = [false, true].map(|run| raidlab(row, &all, run));
         if ours != [row.expected[2], row.expected[3]] {
-            wrong.push(format!("{}: raidlab {ours:?}", row.name));
+            wrong.push(format!("{version}, {}: raidlab {ours:?}", row.name));
         }
     }
     // The guest's time is short.
     if Extent::from_environment() == Extent::All {
-        for rows in ROWS.chunks(MOST) {
+        for rows in all_rows.chunks(MOST) {
             let name = "md_and_raidlab_decide_as_the_table_says";
             let Some(guest) = guest_or_skip(name) else { break };
             let told = kernel(guest, rows);
-            for (row, told) in rows.iter().zip(told.lines()) {
+            for ((_, row, version), told) in rows.iter().zip(told.lines()) {
                 let said: Vec<&str> = told.split_whitespace().collect();
-                println!("{}: md {said:?}", row.name);
+                println!("{version}, {}: md {said:?}", row.name);
                 if said != row.expected[..2] {
-                    wrong.push(format!("{}: md {said:?}", row.name));
+                    wrong.push(format!("{version}, {}: md {said:?}", row.name));
                 }
             }
         }
@@ -236,15 +353,15 @@ fn md_and_raidlab_decide_as_the_table_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn kernel(guest: Guest, rows: &[Row]) -> String {
+fn kernel(guest: Guest, rows: &[(u8, &Row, Version)]) -> String {
     use std::os::unix::fs::FileExt;
     let directory = TempDir::new("md-decisions");
     let files = ["a", "b", "c", "d"].map(|name| directory.file(name, rows.len() as u64 * BYTES));
     let share = directory.path().join("share");
     std::fs::create_dir(&share).unwrap();
     let mut script = SCRIPT.to_owned();
-    for (section, (id, row)) in (1..).zip(rows).enumerate() {
-        for (file, bytes) in files.iter().zip(devices(row, id)) {
+    for (section, (id, row, version)) in rows.iter().enumerate() {
+        for (file, bytes) in files.iter().zip(devices(row, *id, *version)) {
             let file = std::fs::File::options().write(true).open(file).unwrap();
             file.write_all_at(&bytes, section as u64 * BYTES).unwrap();
         }

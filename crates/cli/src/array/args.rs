@@ -44,7 +44,7 @@ pub(crate) enum ArrayCommand {
 /// Prints what stands on members of md arrays, in the words of `mdadm --examine`; writes nothing
 ///
 /// Versions 0.90, 1.0, 1.1 and 1.2. Times are UTC, where mdadm has local time; of version 0.90 mdadm adds which devices
-/// of this machine have the numbers that members had.
+/// of this machine have the numbers that members had, and whether the identity was made on a machine of this name.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exit status: 0 all are members, 1 some are not or cannot be read, 2 bad input."

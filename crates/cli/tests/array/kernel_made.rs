@@ -60,7 +60,7 @@ const ARRAYS: [Made; 13] = [
 
 /// The same of version 0.90, whose arrays have no names: they are called by their devices. mdadm 4.2 makes no raid0 of
 /// it.
-const OLD: [Made; 8] = [
+const OLD: [Made; 9] = [
     made("five", "--level=5 -n4 --chunk=64 --assume-clean", 4, &[&[0], &[1], &[2], &[3]]),
     made(
         "six",
@@ -73,6 +73,13 @@ const OLD: [Made; 8] = [
     made("line", "--level=linear -n3", 3, &[]),
     made("four", "--level=4 -n3 --chunk=64 --assume-clean", 3, &[&[0], &[2]]),
     made("rebuilt", "--level=5 -n3 --chunk=64", 3, &[&[0], &[2]]),
+    // A mirror over as many drives as fit into the box, as NAS devices keep their system on.
+    made(
+        "system",
+        "--level=1 -n12 --assume-clean missing missing missing missing missing missing missing missing missing missing",
+        2,
+        &[&[0], &[1]],
+    ),
     made("dirty", "--level=5 -n3 --chunk=64 --bitmap=internal --assume-clean", 3, &[]),
 ];
 

@@ -408,7 +408,7 @@ fn a_state_is_written_as_the_kernel_has_it() {
     assert_eq!(state(&written(said(false, ALL))), (0, 0, 30, 0));
     assert_eq!(state(&written(said(true, 4096))), (0, 4096, 30, 4096));
     // Where there is no room for it, from the start.
-    assert_eq!(state(&written(said(true, 1 << 32))), (0, 0, 30, 0));
+    assert_eq!(state(&written(said(true, (1 << 32) + 4096))), (0, 0, 30, 0));
     let failed = written(Said { failed: [0b110, 0], ..said(true, ALL) });
     let v0 = failed.v0.as_ref().unwrap();
     assert_eq!((v0.counts, v0.devices, failed.events), ([1, 1, 2, 0], 1, 30));

@@ -90,6 +90,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
     let targets = Targets::read(root)?;
     let left = if told.full { Vec::new() } else { slow::left_to_others(root, told.sample)? };
     let tests = [targets.without_guests(), slow::skipping(&left)].concat();
+    let guests = [targets.with_guests(), slow::skipping(&left)].concat();
     let test = |arguments: &[&str], totals: &mut Totals| {
         let mut command = crate::cargo(root);
         command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments);
@@ -105,7 +106,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("rustdoc", &|_| document(root)),
         (BUILD, &|totals| test(&["--no-run"], totals)),
         ("tests", &|totals| test(&tests, totals)),
-        ("guests", &|totals| test(&targets.with_guests(), totals)),
+        ("guests", &|totals| test(&guests, totals)),
         ("doc tests", &|totals| test(&["--doc"], totals)),
         ("outside program", &|_| outside(root)),
         ("python", &|totals| python(root, told.sample, totals)),

@@ -200,11 +200,9 @@ fn head_of<'a>(
     let layout = &study.layouts[key.layout];
     let workload = key.workload(study).map_or(raidlab_study::IDLE_REBUILD, |spec| &spec.name);
     let (processes, state) = (key.processes.to_string(), key.state.name());
-    // Workloads may have the same name and differ in their settings.
-    let number = key.workload.to_string();
     // The same study with other draws is another one.
     let seed = study.seed.to_string();
-    let cell = [layout.name.as_str(), workload, &number, &processes, state, &seed];
+    let cell = [layout.name.as_str(), workload, &processes, state, &seed];
     Row {
         cell: job.address(study, &one.canonical, &cell),
         layout: Some(&layout.name),

@@ -201,12 +201,15 @@ fn what_cannot_be_said_is_said() {
     assert!(risks.of("raid5(4)").is_some() && risks.of("both").is_none());
 
     // Too large to be computed beside a comparison.
-    let large = [four("raid5"), layout("raid10", "members = 24\nname = \"large\"")].concat();
+    let large = layout("raid10", "members = 24\nname = \"large\"");
+    let spare = layout("raid5", "members = 4\nspares = 1\nname = \"with a spare\"");
+    let large = [large, spare, four("raid5")].concat();
     let text = study("nas-8tb-7200", &large, "").replace("count = 9", "count = 24");
     let risks = self::risks(&text);
     assert_eq!(risks.left_out[0].layouts, ["large"]);
     assert!(risks.left_out[0].why.contains("raidlab risk LAYOUT... says it"), "{risks:?}");
-    assert!(risks.of("raid5(4)").is_some());
+    let [with, without] = ["with a spare", "raid5(4)"].map(|name| array(&risks, name));
+    assert!(with < without, "each keeps its own spares: {with} and {without}");
 }
 
 /// Without redundancy there is no choice to make by risk; published studies are about speed.

@@ -48,6 +48,26 @@ fn curves_end_in_a_setting_to_use() {
     assert!(told["feedback_against_md_at_equal_rebuild_time"].is_array());
 }
 
+/// A hot spare takes the days away until somebody puts in another drive.
+#[test]
+fn the_risk_of_a_setting_knows_of_spares() {
+    let risk = |layout: &str| {
+        let scratch = Scratch::new("throttle-spares");
+        let text = STUDY.replace("{ level = \"raid5\", members = 4 }", layout);
+        let study = scratch.file("mine.toml", text.replace("count = 4", "count = 5"));
+        let study = study.to_str().expect("text");
+        let arguments = ["throttle", study, "--policy", "md-max", "--seeds", "3", "--quiet"];
+        let json = raidlab([&arguments[..], &["--json", "-"]].concat()).good().stdout;
+        let told: Value = serde_json::from_str(&json).expect("a document");
+        // The fastest: of slow ones the rebuild itself is nearly all of it.
+        let fastest = told["points"].as_array().expect("a list").last().expect("a point");
+        fastest["array_loss_5_years"].as_f64().expect("a chance")
+    };
+    let without = risk("{ level = \"raid5\", members = 4 }");
+    let with = risk("{ level = \"raid5\", members = 4, spares = 1 }");
+    assert!(with < 0.8 * without, "{with} and {without}");
+}
+
 #[test]
 fn what_cannot_be_is_refused_by_name() {
     let scratch = Scratch::new("throttle-bad");

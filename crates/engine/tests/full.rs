@@ -265,3 +265,26 @@ fn what_was_discarded_has_room_again_before_it_is_written() {
         assert!(room() >= (filled + 1).min(4) * MIB, "{filled} MiB: {} are there", room());
     }
 }
+
+/// What is proven to be zero ends where the first of those ends that could be read, in whatever order they are.
+#[test]
+fn a_run_of_zeroes_is_as_long_as_the_shortest_hole() {
+    let directory = TestDirectory::new();
+    let member = |name: &str, written: u64| {
+        let path = directory.path().join(name);
+        let file = File::create(&path).unwrap();
+        file.set_len(1 << 20).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[7; 4096], written).unwrap();
+        file.sync_all().unwrap();
+        let options = FileOptions { direct: false, ..FileOptions::default() };
+        Member::File(Box::new(FileMember::open(&path, options).unwrap()))
+    };
+    let config = EngineConfig::new(Layout::new(Level::Raid1, 2));
+    for (number, places) in [[64 << 10, 256 << 10], [256 << 10, 64 << 10]].iter().enumerate() {
+        let members = places.iter().map(|at| member(&format!("{number}-{at}"), *at)).collect();
+        let engine = Engine::new(&config, members).unwrap();
+        let most = Sectors(2048);
+        assert_eq!(engine.zero_run(Sector(0), most), (true, Sectors(128)), "{places:?}");
+        assert!(!engine.zero_run(Sector(128), most - Sectors(128)).0);
+    }
+}

@@ -52,6 +52,28 @@ fn a_stripe_that_comes_in_parts_is_written_whole() {
     }
 }
 
+/// What is held of a stripe stays so until the whole ones have been written, not only until they were handed over.
+#[test]
+fn parts_wait_while_whole_stripes_are_being_written() {
+    let mut world = world("raid5(4) chunk=64K");
+    world.gather_stripes(256);
+    world.write_back(0, Sector(0), Sectors(64));
+    for stripe in 1..9 {
+        world.write_back(0, Sector(stripe * STRIPE), Sectors(STRIPE));
+    }
+    // All whole ones are with the members, and none has been answered.
+    while world.member_totals().writes < 8 * 4 {
+        assert!(world.step());
+    }
+    assert!(world.next_answer().is_none());
+    for _ in 0..3 {
+        assert!(world.step());
+    }
+    world.write_back(0, Sector(64), Sectors(STRIPE - 64));
+    end(&mut world, 10);
+    assert_eq!(world.member_totals().reads, 0);
+}
+
 #[test]
 fn what_does_not_become_whole_is_written_at_last() {
     let mut world = world("raid5(4) chunk=64K");

@@ -291,3 +291,31 @@ struct Failure {
     /// What to weigh it with.
     chance: f64,
 }
+
+#[cfg(test)]
+mod tests {
+    use raidlab_core::Sectors;
+
+    use super::*;
+    use crate::prior::Class;
+
+    /// A drive is read as a whole only where all of it has no other copy: of raid10 on three drives half of each.
+    #[test]
+    fn only_what_was_read_whole_is_known_to_be_good() {
+        for (layout, share, known) in [("raid1(2)", 1.0, 100.0), ("raid10(3) chunk=64K", 0.5, 0.0)]
+        {
+            let layout = layout.parse().expect("a layout");
+            let mut array = Array::new(&layout, Sectors(1 << 21)).expect("fits");
+            let model = Model { common_cause: 0.0, ..Model::usual(Class::HardDisk) };
+            let mut state = State::new(&model, &mut array, 1.0);
+            state.now = 100.0;
+            let units = Units { replace: 0.5, rebuild: 0.5 };
+            state.lose((&model, &mut array), 0, units, false);
+            assert_eq!(array.exposed(state.number)[1], share, "{layout}");
+            let mut walk = Walk::new(&model, &mut array, Method::Both, &mut state, (1, 1e5));
+            walk.look_for_defects();
+            assert!(walk.cycle.any > 0.0, "{layout}");
+            assert_eq!(state.slots[1].clean, known, "{layout}");
+        }
+    }
+}

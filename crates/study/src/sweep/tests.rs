@@ -135,6 +135,27 @@ fn samples_are_points_too() {
 }
 
 #[test]
+fn samples_with_a_step_are_spread_evenly_over_all_values() {
+    for (key, ends, values) in [
+        ("seed", "from = 10\nto = 20\nstep = 5", 3),
+        ("workloads.size", "from = \"1MiB\"\nto = \"4MiB\"\nstep = \"1MiB\"", 4),
+    ] {
+        let text = format!(
+            "\n[sweep.samples]\ncount = 120\nmethod = \"sobol\"\n\n\
+             [[sweep.samples.of]]\nkey = \"{key}\"\n{ends}\n"
+        );
+        let sweep = sweep(&text).expect("good");
+        let mut seen = std::collections::BTreeMap::new();
+        for number in 0..120 {
+            *seen.entry(format!("{:?}", sweep.point(number).keys)).or_insert(0) += 1;
+        }
+        assert_eq!(seen.len(), values, "{seen:?}");
+        let even = 120 / values;
+        assert!(seen.values().all(|times| (even - 2..=even + 2).contains(times)), "{seen:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_swept_is_refused() {
     let axis = |key: &str, values: &str| format!("\n[[sweep.axes]]\nkey = \"{key}\"\n{values}\n");
     let why = |text: &str| match sweep(text) {

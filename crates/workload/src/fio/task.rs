@@ -289,6 +289,19 @@ mod tests {
             ),
             (&[], Some(1 << 20), &[(0, 1 << 20)], 1 << 20),
             (&[("size", "30%")], Some(1 << 20), &[(0, 311_296)], 311_296),
+            // Of the whole file, and no more than lies behind the offset.
+            (
+                &[("size", "30%"), ("filesize", "1m"), ("offset", "512k")],
+                None,
+                &[(512 << 10, 311_296)],
+                311_296,
+            ),
+            (
+                &[("size", "60%"), ("filesize", "1m"), ("offset", "512k")],
+                None,
+                &[(512 << 10, 512 << 10)],
+                512 << 10,
+            ),
         ] {
             assert_eq!(extents(pairs, space), Ok((files.to_vec(), pass)), "{pairs:?}");
         }

@@ -130,8 +130,8 @@ const COMPARISONS: [Comparison; 4] = [
         needs: "qemu-storage-daemon",
         servers: &[
             ("qemu FUSE, a file", Server::QemuFile),
-            ("raidlab FUSE, a file", Server::OurFileOnFile),
-            ("raidlab FUSE, memory", Server::OurFile),
+            ("raidlab, FUSE, file", Server::OurFileOnFile),
+            ("raidlab, FUSE, memory", Server::OurFile),
         ],
         loads: &[READS, WRITES, LONG_READS, LONG_WRITES],
     },

@@ -168,7 +168,12 @@ fn name(options: &Create) -> Result<String, Failure> {
     }
     let homehost = options.homehost.clone().unwrap_or_else(hostname);
     let name = name("array");
-    Ok(if homehost.is_empty() { name } else { format!("{homehost}:{name}") })
+    Ok(of_host(&homehost, &name))
+}
+
+/// A name behind that of a host, if there is one.
+pub(super) fn of_host(host: &str, name: &str) -> String {
+    if host.is_empty() { name.to_owned() } else { format!("{host}:{name}") }
 }
 
 /// Random bytes of the system's.

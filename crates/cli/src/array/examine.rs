@@ -301,6 +301,25 @@ pub(super) fn layout_name(level: i32, word: u32) -> String {
     }
 }
 
+/// The checksum, and what it should be.
+pub(super) fn checksum(seen: &Seen) -> String {
+    let (stored, computed) = seen.checksums;
+    match stored == computed {
+        true => format!("{stored:x} - correct"),
+        false => format!("{stored:x} - expected {computed:x}"),
+    }
+}
+
+/// What levels with chunks call them, and their size.
+pub(super) fn chunk(one: &Superblock) -> Option<(&'static str, String)> {
+    let name = match one.level {
+        0 | 4 | 5 | 6 | 10 => "Chunk Size",
+        -1 => "Rounding",
+        _ => return None,
+    };
+    Some((name, format!("{}K", one.chunk / 2)))
+}
+
 fn state(out: &mut String, seen: &Seen) {
     let one = &seen.superblock;
     let mut line = |key: &str, value: String| {
@@ -317,14 +336,7 @@ fn state(out: &mut String, seen: &Seen) {
             format!("{entries} entries available at offset {} sectors{present}", bad.offset),
         );
     }
-    let (stored, computed) = seen.checksums;
-    line(
-        "Checksum",
-        match stored == computed {
-            true => format!("{stored:x} - correct"),
-            false => format!("{stored:x} - expected {computed:x}"),
-        },
-    );
+    line("Checksum", checksum(seen));
     line("Events", one.events.to_string());
     out.push('\n');
     let mut line = |key: &str, value: String| {
@@ -334,10 +346,8 @@ fn state(out: &mut String, seen: &Seen) {
     if has_zones || matches!(one.level, 5 | 6 | 10) {
         line("Layout", layout_name(one.level, one.layout));
     }
-    match one.level {
-        0 | 4 | 5 | 6 | 10 => line("Chunk Size", format!("{}K", one.chunk / 2)),
-        -1 => line("Rounding", format!("{}K", one.chunk / 2)),
-        _ => {}
+    if let Some((name, chunk)) = chunk(one) {
+        line(name, chunk);
     }
     out.push('\n');
     let mut line = |key: &str, value: String| {

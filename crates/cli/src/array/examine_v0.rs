@@ -7,7 +7,7 @@ use raidlab_metadata::md::{ByteOrder, Seen, Superblock, V0, V0Device, level_name
 use raidlab_store::asctime;
 use serde_json::{Value, json};
 
-use super::examine::{array_size, human, layout_name, uuid};
+use super::examine::{array_size, checksum, chunk, human, layout_name, uuid};
 
 /// The devices that numbers of block devices stand for on this machine are left out, which mdadm adds: members are
 /// often copies, and of another machine.
@@ -110,14 +110,7 @@ fn state(out: &mut String, seen: &Seen, v0: &V0) {
     for (name, count) in names.iter().zip(v0.counts) {
         line(name, count.to_string());
     }
-    let (stored, computed) = seen.checksums;
-    line(
-        "Checksum",
-        match stored == computed {
-            true => format!("{stored:x} - correct"),
-            false => format!("{stored:x} - expected {computed:x}"),
-        },
-    );
+    line("Checksum", checksum(seen));
     line("Events", one.events.to_string());
     out.push('\n');
     let mut line = |key: &str, value: String| {
@@ -126,10 +119,8 @@ fn state(out: &mut String, seen: &Seen, v0: &V0) {
     if matches!(one.level, 5 | 6 | 10) {
         line("Layout", layout_name(one.level, one.layout));
     }
-    match one.level {
-        0 | 4 | 5 | 6 | 10 => line("Chunk Size", format!("{}K", one.chunk / 2)),
-        -1 => line("Rounding", format!("{}K", one.chunk / 2)),
-        _ => {}
+    if let Some((name, chunk)) = chunk(one) {
+        line(name, chunk);
     }
     out.push('\n');
 }

@@ -64,10 +64,7 @@ impl Keep {
             data_offset: None,
             size: None,
             array: create::random()? as ArrayId,
-            name: match hostname() {
-                host if host.is_empty() => NAME.into(),
-                host => format!("{host}:{NAME}"),
-            },
+            name: create::of_host(&hostname(), NAME),
             now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
             layout: named.layout.clone(),
         };

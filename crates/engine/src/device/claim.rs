@@ -132,9 +132,7 @@ impl Claim {
     pub fn cached_file(&self) -> Result<File, EngineError> {
         let held = self.file()?;
         // By what is open, as a path can have become another device's.
-        // A thread that serves an array has descriptors of its own.
-        let path = format!("/proc/thread-self/fd/{}", held.as_raw_fd());
-        let opened = OpenOptions::new().read(true).write(true).open(path);
+        let opened = OpenOptions::new().read(true).write(true).open(path_of(&held));
         opened.map_err(|error| EngineError::io(CLAIM, &self.device.path, error))
     }
 
@@ -171,6 +169,11 @@ impl Claim {
             }
         }
     }
+}
+
+/// Where what is open can be opened once more. A thread that serves an array has descriptors of its own.
+pub(super) fn path_of(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/thread-self/fd/{}", file.as_raw_fd()))
 }
 
 /// Opens a device exclusively. The kernel lets go what a killed process held through a ring only after

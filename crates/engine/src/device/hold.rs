@@ -148,9 +148,7 @@ impl Hold {
     /// Locks a range of a file that is open as `file`.
     fn lock(&mut self, file: &File, path: &Path, bytes: &Range<u64>) -> Result<(), EngineError> {
         // An open file of our own: its locks go with it, whoever else has `file`.
-        // A thread that serves an array has descriptors of its own.
-        let own = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
-        let own = OpenOptions::new().read(true).write(true).open(own);
+        let own = OpenOptions::new().read(true).write(true).open(claim::path_of(file));
         let own = Locked(own.map_err(|error| EngineError::io(HOLD, path, error))?);
         match lock(&own.0, bytes) {
             Ok(()) => {}
@@ -233,8 +231,7 @@ impl Hold {
 
 /// The block device that is open as `file`, opened exclusively.
 fn exclusively(file: &File, number: u64, path: &Path) -> Result<File, EngineError> {
-    let own = PathBuf::from(format!("/proc/thread-self/fd/{}", file.as_raw_fd()));
-    let opened = claim::open_patiently(&own, true);
+    let opened = claim::open_patiently(&claim::path_of(file), true);
     opened.map_err(|error| match error.raw_os_error() {
         Some(libc::EBUSY) => {
             let node = place::node(number).unwrap_or_else(|| path.to_path_buf());

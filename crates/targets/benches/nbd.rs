@@ -2,7 +2,7 @@
 //! NBD clients beside nbdkit's `memory` plugin, a mirror beside qemu's `quorum`, a file by FUSE beside
 //! qemu-storage-daemon's.
 //!
-//! `cargo bench -p raidlab-targets --bench nbd [ROUNDS] [SECONDS] [COMPARISON]`: 0 to 3, or all of them. fio is the
+//! `cargo bench -p raidlab-targets --bench nbd -- [ROUNDS] [SECONDS] [COMPARISON]`: 0 to 3, or all of them. fio is the
 //! client, on a processor of its own; the server has the other. Rounds are interleaved, servers in turn within each,
 //! and ratios are those of one round: what else the machine does then tells on both. Needs fio and taskset; nbdkit,
 //! qemu-storage-daemon and, for FUSE, root each for the comparisons with them.

@@ -1,5 +1,5 @@
-//! Random reads of 4 KiB from files of a real directory: the engine through `io_uring` and through threads,
-//! beside `fio` with `io_uring` on one of the files.
+//! Random reads of 4 KiB from four files of a real directory: the engine through `io_uring` and through threads,
+//! beside `fio` with `io_uring` on the same files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,10 @@ use raidlab_engine::{
     CacheState, Engine, EngineConfig, FileIo, FileMember, FileOptions, Member, Reply,
 };
 
-/// Bytes of a member file.
-const BYTES: u64 = 512 << 20;
+/// Files, each of a member.
+const FILES: u16 = 4;
+/// Bytes of one.
+const BYTES: u64 = 256 << 20;
 /// How long one measurement of one case takes.
 const SPAN: Duration = Duration::from_millis(1000);
 const BLOCK: u64 = 4096;
@@ -28,7 +30,7 @@ impl Files {
     fn new(parent: &Path) -> Self {
         let directory = parent.join(format!("raidlab-bench-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for the files");
-        let paths = (0..2).map(|n| directory.join(format!("{n}.img"))).collect();
+        let paths = (0..FILES).map(|n| directory.join(format!("{n}.img"))).collect();
         let files = Self { directory, paths };
         let block: Vec<u8> = (0..1u32 << 20).map(|n| (n * 7 + n / 256) as u8).collect();
         for path in &files.paths {
@@ -109,13 +111,15 @@ fn run(engine: &mut Engine, depth: u32, random: &mut u64) -> Figures {
 }
 
 /// `None` without fio.
-fn fio(path: &Path, depth: u32) -> Option<Figures> {
+fn fio(paths: &[PathBuf], depth: u32) -> Option<Figures> {
+    let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
     let output = Command::new("fio")
         .args(["--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=io_uring"])
         .args(["--time_based", "--norandommap", "--output-format=terse", "--terse-version=3"])
         .arg(format!("--runtime={}ms", SPAN.as_millis()))
-        .args([format!("--size={BYTES}"), format!("--iodepth={depth}")])
-        .arg(format!("--filename={}", path.display()))
+        .args([format!("--filesize={BYTES}"), format!("--iodepth={depth}")])
+        // A place anywhere, as that of the array.
+        .args(["--file_service_type=random", &format!("--filename={}", names.join(":"))])
         .output()
         .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -126,10 +130,12 @@ fn fio(path: &Path, depth: u32) -> Option<Figures> {
     Some((rate, (number(87)? + number(88)?) * 1e4 / rate))
 }
 
-fn median(samples: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
-    let mut values: Vec<f64> = samples.iter().map(of).collect();
+/// The median and the range.
+fn summary(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+    let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    let at = |n: usize| values.get(n).copied().unwrap_or(f64::NAN);
+    (at(values.len() / 2), at(0), at(values.len().wrapping_sub(1)))
 }
 
 /// Prints the table of this file.
@@ -137,33 +143,30 @@ pub(crate) fn run_all(repetitions: usize) {
     let parent = std::env::var_os("RAIDLAB_BENCH_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
     let files = Files::new(&parent);
-    println!("\nfiles in {}, random 4 KiB reads, direct I/O", parent.display());
-    println!("operations a second and CPU us an operation: medians of {repetitions} repetitions\n");
+    println!("\n{FILES} files in {}, random 4 KiB reads, direct I/O", parent.display());
+    println!("operations a second and CPU us an operation: medians of {repetitions} repetitions;");
+    println!("ratios of operations within a repetition: medians and ranges\n");
     let mut random = 0x9e37_79b9;
     for (level, depth) in [Level::Raid0, Level::Raid1].into_iter().flat_map(|l| [(l, 1), (l, 32)]) {
-        let ways = [FileIo::Uring, FileIo::Threads];
-        let mut engines = ways.map(|way| files.engine(level, way));
         let mut samples: [Vec<Figures>; 3] = Default::default();
         for _ in 0..repetitions {
-            for (engine, samples) in engines.iter_mut().zip(&mut samples) {
-                samples.push(run(engine, depth, &mut random));
+            for (way, samples) in [FileIo::Uring, FileIo::Threads].into_iter().zip(&mut samples) {
+                // Of one repetition alone: what is a member of one array cannot be one of another.
+                samples.push(run(&mut files.engine(level, way), depth, &mut random));
             }
-            samples[2].extend(fio(&files.paths[0], depth));
+            samples[2].extend(fio(&files.paths, depth));
         }
-        let rates = samples.each_ref().map(|one| median(one, |figures| figures.0));
-        let cpu = samples.each_ref().map(|one| median(one, |figures| figures.1));
-        println!(
-            "{:<14} depth {depth:<3} uring {:>8.0} {:>6.2}   threads {:>8.0} {:>6.2}   fio {:>8.0} {:>6.2}   \
-             uring/threads {:.2}  uring/fio {:.2}",
-            format!("{level}(2)"),
-            rates[0],
-            cpu[0],
-            rates[1],
-            cpu[1],
-            rates[2],
-            cpu[2],
-            rates[0] / rates[1],
-            rates[0] / rates[2]
-        );
+        println!("{level}({FILES}) depth {depth}");
+        for (name, samples) in ["io_uring", "threads", "fio"].into_iter().zip(&samples) {
+            let [rate, cpu] =
+                [summary(samples.iter().map(|s| s.0)), summary(samples.iter().map(|s| s.1))];
+            println!("  {name:<9} {:>8.0} {:>6.2}", rate.0, cpu.0);
+        }
+        let ratio = |of: usize| {
+            let pairs = samples[0].iter().zip(&samples[of]);
+            let (median, least, most) = summary(pairs.map(|(one, other)| one.0 / other.0));
+            format!("{median:.2} ({least:.2} to {most:.2})")
+        };
+        println!("  io_uring to threads {}, to fio {}", ratio(1), ratio(2));
     }
 }

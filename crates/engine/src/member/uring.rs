@@ -37,6 +37,10 @@ const FILES: usize = 64;
 const DOORBELL: u64 = u64::MAX;
 /// The longest single run of memory of one kernel call, in bytes; the rest follows.
 const LONGEST: usize = 1 << 30;
+/// So many listed I/Os are handed over at once; fewer when the loop waits. A drive begins with the first of many while
+/// the others are still planned: when all are handed over together a virtual disk, which answers them together too, and the
+/// loop take turns.
+const HANDFUL: usize = 4;
 /// Between attempts to reach the kernel at the end, when it refuses.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -341,9 +345,17 @@ impl Ring {
 
     fn enlist(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         loop {
+            let mut submission = self.ring.submission();
             // SAFETY: the entry's memory is that of an `Op` in `self.ops`, which stays until the kernel
             // has answered; lists of pieces are read while submitting (`SUBMIT_STABLE`).
-            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+            let pushed = unsafe { submission.push(entry) }.is_ok();
+            let listed = submission.len();
+            drop(submission);
+            if pushed {
+                if listed >= HANDFUL {
+                    // What the kernel does not take now stays listed, and whoever waits is told why.
+                    let _ = self.submit();
+                }
                 return Ok(());
             }
             self.submit()?;

@@ -27,6 +27,7 @@ mod package;
 #[path = "../../tests/support/packages.rs"]
 mod packages;
 mod pages;
+mod programs;
 mod python;
 mod release;
 mod slow;

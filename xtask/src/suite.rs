@@ -4,13 +4,14 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use crate::budget::{self, Table};
 use crate::fuzz::target_directory;
 use crate::guests::Targets;
 use crate::packages;
+use crate::programs::{self, Way};
 use crate::slow;
-
 use crate::totals::Totals;
 
 /// Tells the tests whether they can boot a guest: `available`, or `missing:` and why.
@@ -19,6 +20,8 @@ const GUEST: &str = "RAIDLAB_GUEST";
 const GRUB: &str = "RAIDLAB_GRUB";
 /// Set to 1: the tests run what is too long for every run.
 const FULL: &str = "RAIDLAB_FULL";
+/// What no program with tests takes, unless one of them hangs; of a full run none has an end.
+const HANGS: Duration = Duration::from_secs(600);
 /// A number by which tests choose their samples; another one for every commit.
 const SAMPLE: &str = "RAIDLAB_SAMPLE";
 
@@ -89,8 +92,10 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
     let (sample, by) = (first_seed(told.sample).to_string(), told.sample.to_string());
     let targets = Targets::read(root)?;
     let left = if told.full { Vec::new() } else { slow::left_to_others(root, told.sample)? };
-    let tests = [targets.without_guests(), slow::skipping(&left)].concat();
-    let guests = [targets.with_guests(), slow::skipping(&left)].concat();
+    let (tests, guests) = (targets.without_guests(), targets.with_guests());
+    let skipping = slow::skipping(&left);
+    let programs =
+        |wanted: &[&str], totals: &mut Totals| run_programs(root, &told, wanted, &skipping, totals);
     let test = |arguments: &[&str], totals: &mut Totals| {
         let mut command = crate::cargo(root);
         command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments);
@@ -105,8 +110,8 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("clippy", &|_| component(root, "clippy", &clippy)),
         ("rustdoc", &|_| document(root)),
         (BUILD, &|totals| test(&["--no-run"], totals)),
-        ("tests", &|totals| test(&tests, totals)),
-        ("guests", &|totals| test(&guests, totals)),
+        ("tests", &|totals| programs(&tests, totals)),
+        ("guests", &|totals| programs(&guests, totals)),
         ("doc tests", &|totals| test(&["--doc"], totals)),
         ("outside program", &|_| outside(root)),
         ("python", &|totals| python(root, told.sample, totals)),
@@ -138,6 +143,25 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
     }
     println!("{totals}");
     Ok(failed.is_empty())
+}
+
+/// Runs the programs with these tests but those that are skipped.
+fn run_programs(
+    root: &Path,
+    told: &Facts,
+    wanted: &[&str],
+    skipping: &[&str],
+    totals: &mut Totals,
+) -> io::Result<Outcome> {
+    let Some(programs) = programs::built(root, wanted)? else { return Ok(Outcome::Failed) };
+    let way = Way {
+        // What cargo takes for itself.
+        arguments: skipping.strip_prefix(&["--"]).unwrap_or(skipping),
+        tell: &|command| told.tell(command),
+        limit: if told.full { Duration::MAX } else { HANGS },
+        directory: &target_directory(root).join("test-output"),
+    };
+    programs::run(programs, &way, io::stdout(), totals).map(Outcome::from)
 }
 
 impl Facts {

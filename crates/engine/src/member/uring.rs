@@ -37,9 +37,9 @@ const FILES: usize = 64;
 const DOORBELL: u64 = u64::MAX;
 /// The longest single run of memory of one kernel call, in bytes; the rest follows.
 const LONGEST: usize = 1 << 30;
-/// So many listed I/Os are handed over at once; fewer when the loop waits. A drive begins with the first of many while
-/// the others are still planned: when all are handed over together a virtual disk, which answers them together too, and the
-/// loop take turns.
+/// So many listed I/Os are handed over at once; fewer when the loop waits. A drive begins with the first of many
+/// while the others are still planned: when all are handed over together, a virtual disk, which then answers all
+/// together too, and the loop take turns.
 const HANDFUL: usize = 4;
 /// Between attempts to reach the kernel at the end, when it refuses.
 const PAUSE: Duration = Duration::from_millis(1);

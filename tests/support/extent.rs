@@ -34,6 +34,15 @@ impl Extent {
         }
     }
 
+    /// The same for a test of `tests/slow.txt`, of which a commit runs every fourth: by the number itself it would see
+    /// the same cases each time.
+    pub(crate) fn of_slow_tests(self) -> Self {
+        match self {
+            Self::Sample(number) => Self::Sample(number / 4),
+            Self::All => Self::All,
+        }
+    }
+
     /// All of `cases`, or `most` of them from one on that goes by the number, in their order.
     /// Consecutive numbers take one window of `most` after the other, all around.
     pub(crate) fn choose<T>(self, mut cases: Vec<T>, most: usize) -> Vec<T> {
@@ -62,6 +71,19 @@ fn consecutive_samples_take_every_case() {
     assert_eq!(Extent::Sample(1).choose(vec!['a', 'b', 'c'], 2), ['c', 'a']);
     assert_eq!(Extent::Sample(u32::MAX).choose(vec!['a'], 2), ['a']);
     assert_eq!(Extent::All.choose(vec!['a', 'b'], 1), ['a', 'b']);
+}
+
+#[test]
+fn slow_tests_see_every_case_too() {
+    for share in 0..4 {
+        let runs = (0..64).filter(|number| number % 4 == share);
+        let chosen = runs.map(|n| Extent::Sample(n).of_slow_tests().choose((0..16).collect(), 2));
+        let mut seen: Vec<u32> = chosen.flatten().collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 16, "share {share}");
+    }
+    assert_eq!(Extent::All.of_slow_tests(), Extent::All);
 }
 
 #[test]

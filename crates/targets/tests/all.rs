@@ -4,11 +4,15 @@
 #[path = "../../engine/tests/common/mod.rs"]
 mod common;
 mod directory_support;
+#[path = "../../../tests/support/extent.rs"]
+mod extent;
 mod killed;
 #[path = "../../../tests/support/nbd.rs"]
 mod nbd_client;
 #[path = "../../../tests/support/nbd_writer.rs"]
 mod nbd_writer;
+#[path = "../../../tests/support/power.rs"]
+mod power;
 #[path = "../../../tests/support/root.rs"]
 mod root;
 
@@ -19,6 +23,7 @@ mod fuse;
 mod mounted;
 mod nbd;
 mod parity;
+mod power_cut;
 mod raw;
 mod raw_processes;
 mod rundir;

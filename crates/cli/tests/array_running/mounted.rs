@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::array_running::{Harness, MIB, WHOLE};
+use crate::extent::Extent;
 use crate::root::{can_mount, tool};
 use crate::support::{Scratch, raidlab};
 
@@ -58,15 +59,11 @@ fn filesystems_live_through_a_lost_member_and_its_rebuild() {
     if !can_mount(TEST, &["mkfs.ext4", "e2fsck", "mkfs.xfs", "xfs_repair", "losetup"]) {
         return;
     }
-    let is_full = std::env::var("RAIDLAB_FULL").as_deref() == Ok("1");
-    let sample = std::env::var("RAIDLAB_SAMPLE").ok().and_then(|text| text.parse::<usize>().ok());
-    for (number, layout) in LAYOUTS.iter().enumerate() {
-        for (which, filesystem) in FILESYSTEMS.iter().enumerate() {
-            let turn = (number + sample.unwrap_or(0)) % LAYOUTS.len();
-            if is_full || turn == which * LAYOUTS.len() / 2 {
-                live_through(*layout, *filesystem);
-            }
-        }
+    let cases = FILESYSTEMS.into_iter().flat_map(|one| LAYOUTS.map(|layout| (layout, one)));
+    for (layout, filesystem) in
+        Extent::from_environment().of_slow_tests().choose(cases.collect(), 2)
+    {
+        live_through(layout, filesystem);
     }
 }
 

@@ -6,20 +6,18 @@
 //! last durable value or one that was sent later. `RAIDLAB_FULL=1` cuts 150 times as often in each
 //! consistency mode.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::AtomicBool;
 
 use raidlab_core::consistency::Allow;
-use raidlab_core::contract::{IoOp, IoOutcome, Pacing};
+use raidlab_core::contract::Pacing;
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
-use raidlab_engine::{
-    Engine, EngineConfig, Member, MemberRequest, MemberStore, log_device_sectors,
-};
+use raidlab_engine::{Engine, EngineConfig, Member, log_device_sectors};
 use raidlab_targets::NbdLimits;
 
 use super::{Served, array};
 use crate::common::Random;
 use crate::nbd_writer::{Asked, BLOCK, BLOCKS, Counts, Model};
+use crate::power::{Drive, cut};
 
 const SECTOR: usize = 512;
 /// A drive, in sectors.
@@ -28,97 +26,6 @@ const DRIVE: u64 = 2048;
 const DEPTH: usize = 6;
 /// Times the power is cut in the life of one array.
 const CUTS: u32 = 3;
-
-/// A drive with a cache.
-#[derive(Default)]
-struct Cached {
-    durable: Vec<u8>,
-    /// Sectors that are not durable, in the order in which they were written.
-    cache: Vec<(usize, [u8; SECTOR])>,
-}
-
-/// A drive, and the switch that all drives have in common: it is on.
-#[derive(Clone)]
-struct Drive(Arc<Mutex<Cached>>, Arc<AtomicBool>);
-
-impl Drive {
-    fn new(sectors: Sectors, power: &Arc<AtomicBool>) -> Self {
-        Self::of(vec![0; sectors.bytes() as usize], power)
-    }
-
-    fn of(durable: Vec<u8>, power: &Arc<AtomicBool>) -> Self {
-        let cached = Cached { durable, ..Cached::default() };
-        Self(Arc::new(Mutex::new(cached)), Arc::clone(power))
-    }
-
-    /// The drive that is there after the power was cut.
-    fn cut(&self, power: &Arc<AtomicBool>, random: &mut Random) -> Self {
-        let drive = self.0.lock().unwrap();
-        let mut bytes = drive.durable.clone();
-        // All, none, or any of it.
-        let kept = random.below(4);
-        for (sector, content) in &drive.cache {
-            if kept == 0 || kept > 1 && random.below(2) == 0 {
-                bytes[sector * SECTOR..][..SECTOR].copy_from_slice(content);
-            }
-        }
-        Self::of(bytes, power)
-    }
-}
-
-impl Cached {
-    fn flush(&mut self) {
-        for (sector, content) in self.cache.drain(..) {
-            self.durable[sector * SECTOR..][..SECTOR].copy_from_slice(&content);
-        }
-    }
-
-    fn write(&mut self, at: usize, bytes: &[u8], durable: bool) {
-        for (sector, content) in (at..).zip(bytes.chunks_exact(SECTOR)) {
-            if durable {
-                self.cache.retain(|(other, _)| *other != sector);
-                self.durable[sector * SECTOR..][..SECTOR].copy_from_slice(content);
-            } else {
-                self.cache.push((sector, content.try_into().unwrap()));
-            }
-        }
-    }
-
-    fn read(&self, at: usize, len: usize) -> Vec<u8> {
-        let mut bytes = self.durable[at * SECTOR..][..len * SECTOR].to_vec();
-        for (sector, content) in &self.cache {
-            if (at..at + len).contains(sector) {
-                bytes[(sector - at) * SECTOR..][..SECTOR].copy_from_slice(content);
-            }
-        }
-        bytes
-    }
-}
-
-impl MemberStore for Drive {
-    fn sectors(&self) -> Sectors {
-        Sectors(self.0.lock().unwrap().durable.len() as u64 / SECTOR as u64)
-    }
-
-    fn submit(&mut self, request: MemberRequest) {
-        let mut drive = self.0.lock().unwrap();
-        if !self.1.load(Ordering::SeqCst) {
-            return request.complete(IoOutcome::Gone);
-        }
-        let (at, len) = (request.at().0 as usize, request.len().0 as usize);
-        if request.flushes_first() {
-            drive.flush();
-        }
-        match request.op() {
-            IoOp::Read => return request.complete_read(&drive.read(at, len)),
-            IoOp::Write => drive.write(at, request.payload(), request.is_durable()),
-            IoOp::WriteZeroes => drive.write(at, &vec![0; len * SECTOR], request.is_durable()),
-            IoOp::Flush => drive.flush(),
-            IoOp::Discard => {}
-        }
-        request.complete(IoOutcome::Ok);
-    }
-}
 
 fn config(level: Level, members: u16, consistency: Consistency) -> EngineConfig {
     let layout = Layout::new(level, members);
@@ -155,16 +62,14 @@ struct Rack {
     config: EngineConfig,
     drives: Vec<Drive>,
     journal: Option<Drive>,
-    power: Arc<AtomicBool>,
 }
 
 impl Rack {
     fn new(config: &EngineConfig) -> Self {
-        let power = Arc::new(AtomicBool::new(true));
-        let drive = |sectors| Drive::new(sectors, &power);
-        let drives = (0..config.layout.members).map(|_| drive(Sectors(DRIVE))).collect();
-        let journal = log_device_sectors(config.settings.consistency).map(drive);
-        let rack = Self { config: config.clone(), drives, journal, power };
+        let drives = (0..config.layout.members).map(|_| Drive::new(DRIVE)).collect();
+        let journal = log_device_sectors(config.settings.consistency);
+        let journal = journal.map(|sectors| Drive::new(sectors.0));
+        let rack = Self { config: config.clone(), drives, journal };
         let members = rack.drives.iter().cloned().map(Member::from).collect();
         let made = Engine::with_journal(config, members, rack.journal.clone().map(Member::from));
         made.unwrap().stop().unwrap();
@@ -172,10 +77,9 @@ impl Rack {
     }
 
     fn cut(&mut self, random: &mut Random) {
-        self.power = Arc::new(AtomicBool::new(true));
-        for drive in self.drives.iter_mut().chain(&mut self.journal) {
-            *drive = drive.cut(&self.power, random);
-        }
+        let mut left = cut(self.drives.iter().chain(&self.journal), |end| random.below(end));
+        self.journal = self.journal.take().and_then(|_| left.pop());
+        self.drives = left;
     }
 
     fn assemble(&self, without: Option<usize>) -> Engine {
@@ -227,7 +131,7 @@ impl Rack {
         for client in &mut clients {
             client.send().unwrap();
         }
-        self.power.store(false, Ordering::SeqCst);
+        self.drives.iter().chain(&self.journal).for_each(Drive::turn_off);
     }
 }
 
@@ -252,7 +156,7 @@ fn try_seed(config: &EngineConfig, seed: u64) -> Counts {
         }
         engine.flush().unwrap();
         if let Some(lost) = lost {
-            let fresh = Drive::new(Sectors(DRIVE), &rack.power);
+            let fresh = Drive::new(DRIVE);
             rack.drives[lost] = fresh.clone();
             engine.add(MemberIndex(lost as u16), Member::from(fresh)).unwrap();
             engine.finish_background(&never).unwrap();

@@ -6,6 +6,7 @@
 //!   through one `io_uring`, or by threads of their own with blocking system calls.
 //! * [`Device`] describes a block device and who uses it, [`Claim`] opens it exclusively.
 //! * [`MemberStore`] is the trait for members of your own, besides those in memory and in files.
+//! * [`LowerArray`] is an array that is a member of another one, as md stacks them.
 //!
 //! It knows neither workloads nor the format of metadata. Addresses and lengths are in sectors of 512 bytes, payload is
 //! slices of bytes, and time is in nanoseconds of the machine's steady clock since the engine was created.
@@ -45,6 +46,7 @@ mod compute;
 mod device;
 mod engine;
 mod error;
+mod lower;
 mod member;
 mod metadata;
 mod mismatch;
@@ -60,6 +62,7 @@ pub use engine::{
     log_device_sectors,
 };
 pub use error::{EngineError, EngineErrorKind};
+pub use lower::LowerArray;
 pub use member::{
     CacheState, FileIo, FileMember, FileOptions, Member, MemberRequest, MemberStore, MemoryMember,
     NullMember, OwnMember, io_uring_unusable,

@@ -16,6 +16,7 @@ mod engine;
 mod full;
 mod hostile;
 mod losses;
+mod lower_arrays;
 mod md;
 mod md_crash;
 mod members;

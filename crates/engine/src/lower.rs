@@ -6,8 +6,8 @@
 //!
 //! Fault model: any member of a lower array may do what members do, and the process may be killed at any moment. Why it
 //! is safe: a flush, and a write that must be durable, is answered when the lower array has answered it, whose members
-//! have made it durable with the records that it needs; a lower array that has lost more than its level survives answers
-//! [`IoOutcome::Gone`], which takes it out of service above. Tests: `tests/lower_arrays.rs`, `tests/md_stacked.rs`.
+//! have made it durable with the records that it needs; a lower array that has lost more than its level survives
+//! answers [`IoOutcome::Gone`], which takes it out of service above. Tests: `tests/lower_arrays.rs`.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -5,11 +5,11 @@ mod common;
 #[path = "../../../tests/support/counting.rs"]
 mod counting;
 
-use common::{Random, TestDirectory, file_members};
+use common::{Random, TestDirectory, file_members, memory_members};
 use counting::of_all_threads;
 use raidlab_core::contract::{IoOp, Outcome, Segment, Token};
 use raidlab_core::{Consistency, Layout, Level, Sector, Sectors};
-use raidlab_engine::{Engine, EngineConfig, FileIo, Reply};
+use raidlab_engine::{Engine, EngineConfig, FileIo, LowerArray, Reply};
 
 const DEPTH: u32 = 16;
 
@@ -46,4 +46,25 @@ fn member_threads_allocate_nothing_per_request() {
         (0..20).for_each(|_| round(&mut engine, token, &mut random, &mut replies));
         assert_eq!(of_all_threads() - before, 0, "{level}, {consistency:?}");
     }
+    stacked_arrays_take_memory_for_what_was_under_way_at_once();
+}
+
+/// Arrays below take memory up to as many requests as are ever under way at once, and keep it.
+fn stacked_arrays_take_memory_for_what_was_under_way_at_once() {
+    let below = || {
+        let members = memory_members(3, Sectors(1 << 14));
+        let config = EngineConfig::new(Layout::new(Level::Raid5, 3).with_chunk(Sectors(64)));
+        LowerArray::new(move || Engine::new(&config, members).map(|engine| (engine, ()))).unwrap().0
+    };
+    let members = vec![below().member(), below().member()];
+    let mut engine =
+        Engine::new(&EngineConfig::new(Layout::new(Level::Raid1, 2)), members).unwrap();
+    let token = engine.allocate(u64::from(DEPTH) * 64 * 512).unwrap();
+    let (mut random, mut replies) = (Random(31), Vec::with_capacity(64));
+    let without = (0..200).position(|_| {
+        let before = of_all_threads();
+        (0..20).for_each(|_| round(&mut engine, token, &mut random, &mut replies));
+        of_all_threads() == before
+    });
+    assert!(without.is_some(), "4,000 rounds, and memory is still taken");
 }

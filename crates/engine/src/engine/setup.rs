@@ -201,7 +201,7 @@ impl Engine {
         }
         if config.layout.inner.is_some() {
             return Err(wrong(
-                "nested levels carry no metadata in this version; make it anew".into(),
+                "nested levels of one engine carry no metadata: make it anew, or an array over `LowerArray`s".into(),
             ));
         }
         config.check_journal(journal.as_ref())?;

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use crate::output::note;
+use raidlab_engine::EngineError;
 use raidlab_measure::MeasureError;
 
 /// Why a command stops.
@@ -28,6 +29,12 @@ impl From<MeasureError> for Failure {
             MeasureError::Failed(what) => Self::Failed(what),
             MeasureError::Interrupted => Self::Interrupted,
         }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::failed(error)
     }
 }
 

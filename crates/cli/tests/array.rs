@@ -4,6 +4,7 @@
 mod examined;
 mod kernel_made;
 mod made;
+mod stacked;
 mod v0;
 
 use std::fs;

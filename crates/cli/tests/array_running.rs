@@ -3,6 +3,7 @@
 
 mod mounted;
 mod served;
+mod stacked;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

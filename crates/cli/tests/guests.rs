@@ -7,6 +7,8 @@ mod extent;
 mod guest;
 #[path = "../../../tests/support/md_v0.rs"]
 mod images;
+#[path = "../../../tests/support/nbd.rs"]
+mod nbd_client;
 #[path = "../../../tests/support/root.rs"]
 mod root;
 mod support;

@@ -45,6 +45,7 @@ pub(crate) enum ArrayCommand {
 ///
 /// Versions 0.90, 1.0, 1.1 and 1.2. Times are UTC, where mdadm has local time; of version 0.90 mdadm adds which devices
 /// of this machine have the numbers that members had, and whether the identity was made on a machine of this name.
+/// Arrays that can be read from the members given, and are members of an array themselves, follow behind them.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exit status: 0 all are members, 1 some are not or cannot be read, 2 bad input."
@@ -84,13 +85,17 @@ pub(crate) struct Members {
     /// 3.14) or alternate (3.14 to 5.3)
     #[arg(long, value_name = "ORDER", value_parser = parse_zones)]
     pub(crate) zones: Option<ZoneOrder>,
+    /// Only the array that the devices themselves are members of, not one that this array is a member of
+    #[arg(long)]
+    pub(crate) flat: bool,
 }
 
 impl Members {
     /// These, with nothing left out or allowed.
     pub(crate) fn plain(members: Vec<PathBuf>) -> Self {
-        let (allow_dirty_degraded, ignore_journal) = (false, false);
-        Self { members, without: Vec::new(), allow_dirty_degraded, ignore_journal, zones: None }
+        let (allow_dirty_degraded, ignore_journal, flat) = (false, false, false);
+        let (without, zones) = (Vec::new(), None);
+        Self { members, without, allow_dirty_degraded, ignore_journal, zones, flat }
     }
 }
 
@@ -153,13 +158,14 @@ pub(crate) struct Export {
 ///
 /// Everything is placed where mdadm 4.2 places it, and md takes over from there: `mdadm --assemble` takes it over
 /// loop devices, or on the drives that the files are written to. Block devices are not written to in this version.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  \
     truncate -s 1G a.img b.img c.img\n  \
     raidlab array create raid5 a.img b.img c.img --dry-run\n  \
     raidlab array create 'raid5 chunk=64K left-asymmetric' a.img b.img c.img --name data --assume-clean\n  \
     raidlab array create 'raid10 far2' a.img b.img c.img missing --bitmap internal\n  \
-    raidlab array create raid6 a.img b.img c.img d.img --spare e.img\n\n\
+    raidlab array create raid6 a.img b.img c.img d.img --spare e.img\n  \
+    raidlab array create 'raid5+0(2x3) chunk=64K' a.img b.img c.img d.img e.img f.img    two raid5, striped\n\n\
     Exit status: 0 done, 1 failed, 2 bad input, 3 refused because something stands on a file.")]
 pub(crate) struct Create {
     /// The layout as reports name it, with or without the number of members: raid5, 'raid10(4) far2 chunk=64K'

@@ -11,28 +11,32 @@ use raidlab_engine::{FileMember, FileOptions};
 use raidlab_metadata::md::{Creation, Device, Made, Plan, Version, WantedBitmap, inspect};
 
 use super::args::{BitmapChoice, Create};
+use super::create_nested;
 use super::disk::{Disk, is_blank};
 use super::examine::{hostname, uuid};
 use crate::failure::Failure;
 use crate::output;
 
 /// What stands for a member that is not there.
-const MISSING: &str = "missing";
+pub(super) const MISSING: &str = "missing";
 /// Bytes that are cleared of a superblock that is there.
 const CLEARED: usize = 4096;
 
 /// A member that is there.
-struct Target {
-    path: PathBuf,
-    file: File,
+pub(super) struct Target {
+    pub(super) path: PathBuf,
+    pub(super) file: File,
     /// Places of superblocks that are there.
     old: Vec<Sector>,
     /// Keeps other programs, and other members, away.
-    _claim: FileMember,
+    pub(super) claim: Option<FileMember>,
 }
 
 pub(super) fn run(options: &Create) -> Result<(), Failure> {
     let layout = layout(options)?;
+    if layout.inner.is_some() {
+        return create_nested::run(options, &layout);
+    }
     let targets = targets(options)?;
     let claimed = |path: &PathBuf| target(path, options.overwrite);
     let spares = options.spare.iter().map(claimed).collect::<Result<Vec<_>, _>>()?;
@@ -67,7 +71,7 @@ fn layout(options: &Create) -> Result<Layout, Failure> {
 }
 
 /// Opens and claims each file, and looks at what is on it.
-fn targets(options: &Create) -> Result<Vec<Option<Target>>, Failure> {
+pub(super) fn targets(options: &Create) -> Result<Vec<Option<Target>>, Failure> {
     let mut targets = Vec::new();
     for path in &options.members {
         targets.push(if path == Path::new(MISSING) {
@@ -107,10 +111,10 @@ fn target(path: &Path, overwrite: bool) -> Result<Target, Failure> {
     let claim = FileMember::open(path, FileOptions { direct: false, ..FileOptions::default() });
     let claim = claim.map_err(Failure::failed)?;
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
-    Ok(Target { path: path.to_owned(), file, old, _claim: claim })
+    Ok(Target { path: path.to_owned(), file, old, claim: Some(claim) })
 }
 
-fn creation(
+pub(super) fn creation(
     options: &Create,
     layout: Layout,
     targets: &[Option<Target>],
@@ -156,7 +160,7 @@ fn creation(
 }
 
 /// The array's name behind that of its host. Version 0.90 has neither.
-fn name(options: &Create) -> Result<String, Failure> {
+pub(super) fn name(options: &Create) -> Result<String, Failure> {
     let name = |default: &str| options.name.clone().unwrap_or_else(|| default.to_owned());
     if options.metadata == Version::V0_90 {
         return match &options.homehost {
@@ -184,12 +188,12 @@ pub(super) fn random() -> Result<[u8; 16], Failure> {
     Ok(bytes)
 }
 
-fn clear_old(target: &Target) -> Result<(), Failure> {
+pub(super) fn clear_old(target: &Target) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::failed(format!("{}: {error}", target.path.display()));
     target.old.iter().try_for_each(|at| clear(&target.file, *at)).map_err(failed)
 }
 
-fn clear(file: &File, at: Sector) -> io::Result<()> {
+pub(super) fn clear(file: &File, at: Sector) -> io::Result<()> {
     file.write_all_at(&[0; CLEARED], at.bytes())
 }
 
@@ -218,7 +222,7 @@ pub(super) fn write(all: &[(&Path, &File, &Made)]) -> Result<(), Failure> {
     superblocks
 }
 
-fn told(options: &Create, creation: &Creation, plan: &Plan) -> String {
+pub(super) fn told(options: &Create, creation: &Creation, plan: &Plan) -> String {
     let made = if options.dry_run { "would be made" } else { "made" };
     let mut text = format!(
         "{}: {} of version {}, UUID {}, {made}\n",

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 /// A file counts as blank when so many bytes at both ends are zero: all that tools for partition tables,
 /// filesystems and arrays look at first lies there.
-const LOOKED_AT: u64 = 1 << 20;
+pub(super) const LOOKED_AT: u64 = 1 << 20;
 
 /// A device that is read.
 #[derive(Debug)]

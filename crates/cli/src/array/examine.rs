@@ -12,6 +12,7 @@ use raidlab_store::asctime;
 use serde_json::{Value, json};
 
 use super::args::Examine;
+use super::stack::{self, Part};
 use super::{disk, examine_v0, scan};
 use crate::failure::Failure;
 use crate::json::pretty;
@@ -29,6 +30,13 @@ pub(super) fn run(options: &Examine) -> Result<(), Failure> {
             Err(failure) => failures.push(failure),
         }
     }
+    let parts = found.iter().map(|(path, inspected)| Part {
+        path: path.to_path_buf(),
+        inspected: inspected.clone(),
+        lower: None,
+    });
+    let arrays = stack::members(&parts.collect::<Vec<_>>());
+    found.extend(arrays.iter().map(|(name, inspected)| (name.as_path(), inspected.clone())));
     let text = match (options.scan, options.json) {
         (true, _) => scan::lines(&found, options.verbose),
         (_, true) => pretty(&json!({

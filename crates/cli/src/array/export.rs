@@ -35,6 +35,9 @@ pub(super) fn run(options: &Export) -> Result<(), Failure> {
     let part = Part::new(&options.out)?;
     let copied = copy(&mut engine, &part, options, stop)?;
     part.keep(&options.out)?;
+    for one in &found.beside {
+        output::note(&format!("not used: {one}"));
+    }
     let assembly = found.assembly()?;
     let missing = assembly.missing().len();
     let degraded =

@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 mod create;
+mod create_nested;
 mod disk;
 mod dump;
 mod examine;
@@ -12,6 +13,7 @@ mod open;
 mod overlay;
 pub(crate) mod running;
 mod scan;
+mod stack;
 mod status;
 
 use std::path::PathBuf;
@@ -50,6 +52,7 @@ pub(crate) fn open_members(members: &[PathBuf]) -> Result<(Engine, String, Vec<S
     let assembly = found.assembly()?;
     let title = format!("{} ({})", assembly.name, assembly.layout);
     let missing = assembly.missing().into_iter().map(|place| format!("member {place} is missing"));
-    let without = assembly.out.iter().map(|out| found.told(out)).chain(missing).collect();
+    let without = assembly.out.iter().map(|out| found.told(out)).chain(missing);
+    let without = without.chain(found.beside.iter().cloned()).collect();
     Ok((engine, title, without))
 }

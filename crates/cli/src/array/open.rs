@@ -2,39 +2,67 @@
 
 use std::path::{Path, PathBuf};
 
-use raidlab_core::Sectors;
-use raidlab_engine::{Engine, FileMember, FileOptions, Member};
-use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, Out, assemble};
+use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+use raidlab_engine::{Engine, FileMember, FileOptions, LowerArray, Member};
+use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, Out, assemble, inspect};
+use raidlab_metadata::{Source, Unreadable};
 
 use super::args::Members;
-use super::disk::look;
+use super::disk::{LOOKED_AT, look};
+use super::stack::{self, Part};
 use crate::failure::Failure;
 
 /// What was found on the devices that were given.
+#[derive(Clone)]
 pub(super) struct Found {
+    /// The devices; of an array that is a member its name.
     pub(super) paths: Vec<PathBuf>,
     pub(super) inspected: Vec<Inspected>,
     pub(super) decision: Result<Assembly, Cannot>,
+    /// In the places of arrays that are members what was found of each.
+    pub(super) lower: Vec<Option<Found>>,
+    /// What was given besides and why nothing of it is used, in words: such as arrays that do not start.
+    pub(super) beside: Vec<String>,
 }
 
 impl Found {
-    /// Looks at all devices, and decides.
+    /// Looks at all devices, and decides; then at what the arrays on them are members of.
     pub(super) fn new(options: &Members) -> Result<Self, Failure> {
-        let paths = options.members.clone();
-        for path in &options.without {
-            if !paths.contains(path) {
-                let what = "is not among the members given, so it cannot be left out";
-                return Err(Failure::input(format!("--without: {} {what}", path.display())));
-            }
+        let parts = parts(options)?;
+        if !options.flat
+            && let Some(stacked) = stack::find(&parts, options)?
+        {
+            return Ok(stacked);
         }
-        let inspected = paths.iter().map(|path| look(path)).collect::<Result<Vec<_>, _>>()?;
-        let without =
-            (0..paths.len()).filter(|one| options.without.contains(&paths[*one])).collect();
+        let mut found = Self::of(parts, options);
+        if let Err(Cannot::SeveralArrays(_)) = found.decision {
+            found.beside = stack::each(&found, options);
+        }
+        Ok(found)
+    }
+
+    /// Decides what these are.
+    pub(super) fn of(parts: Vec<Part>, options: &Members) -> Self {
+        let without = parts.iter().enumerate();
+        let without = without.filter(|(_, one)| options.without.contains(&one.path));
+        let without = without.map(|(given, _)| given).collect();
         let (dirty_degraded, ignore_journal) =
             (options.allow_dirty_degraded, options.ignore_journal);
         let allowed = Allowed { dirty_degraded, ignore_journal, without, zones: options.zones };
+        let (mut paths, mut inspected, mut lower) = (Vec::new(), Vec::new(), Vec::new());
+        for part in parts {
+            paths.push(part.path);
+            inspected.push(part.inspected);
+            lower.push(part.lower);
+        }
         let decision = assemble(&inspected, &allowed);
-        Ok(Self { paths, inspected, decision })
+        Self { paths, inspected, decision, lower, beside: Vec::new() }
+    }
+
+    /// What its contents carry of md, if they can be read.
+    pub(super) fn content(&self) -> Option<Inspected> {
+        let mut engine = self.engine().ok()?;
+        Some(inspect(&mut Content(&mut engine)))
     }
 
     /// What is to be assembled.
@@ -60,7 +88,8 @@ impl Found {
             }
             _ => String::new(),
         };
-        format!("{cannot}{}{halves}", lines.collect::<String>())
+        let beside = self.beside.iter().map(|one| format!("\n  {one}")).collect::<String>();
+        format!("{cannot}{}{halves}{beside}", lines.collect::<String>())
     }
 
     /// A device that is not in service, in words.
@@ -73,12 +102,68 @@ impl Found {
     pub(super) fn engine(&self) -> Result<Engine, Failure> {
         let assembly = self.assembly()?;
         let open = |(given, data_offset, sectors): (Option<usize>, Sectors, Sectors)| {
-            given.map(|given| member(&self.paths[given], data_offset, sectors)).transpose()
+            given.map(|given| self.open(given, data_offset, sectors)).transpose()
         };
         let places = assembly.places.iter().map(|one| (one.given, one.data_offset, one.sectors));
         let members = places.map(open).collect::<Result<Vec<_>, _>>()?;
         let bad: Vec<_> = assembly.places.iter().flat_map(|one| one.bad.iter().copied()).collect();
         Engine::read_only(&assembly.config(), members, &bad).map_err(Failure::failed)
+    }
+
+    /// Whether what it holds is zero at both ends.
+    pub(super) fn is_blank(&self) -> Result<bool, Failure> {
+        let mut engine = self.engine()?;
+        let length = engine.array().capacity().bytes();
+        let len = LOOKED_AT.min(length);
+        let mut bytes = vec![0; len as usize];
+        for at in [0, (length - len) / SECTOR_BYTES] {
+            engine.read_at(Sector(at), &mut bytes)?;
+            if bytes.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A member, from where its data start on.
+    fn open(&self, given: usize, start: Sectors, sectors: Sectors) -> Result<Member, Failure> {
+        let Some(lower) = &self.lower[given] else {
+            return member(&self.paths[given], start, sectors);
+        };
+        let lower = lower.clone();
+        let (array, ()) = LowerArray::new(move || Ok::<_, Failure>((lower.engine()?, ())))?;
+        Ok(array.part(start, sectors))
+    }
+}
+
+/// The devices, each looked at.
+pub(super) fn parts(options: &Members) -> Result<Vec<Part>, Failure> {
+    let paths = &options.members;
+    for path in &options.without {
+        if !paths.contains(path) {
+            let what = "is not among the members given, so it cannot be left out";
+            return Err(Failure::input(format!("--without: {} {what}", path.display())));
+        }
+    }
+    let part =
+        |path: &PathBuf| Ok(Part { path: path.clone(), inspected: look(path)?, lower: None });
+    paths.iter().map(part).collect()
+}
+
+/// What an array holds.
+struct Content<'a>(&'a mut Engine);
+
+impl Source for Content<'_> {
+    fn sectors(&self) -> Sectors {
+        self.0.array().capacity()
+    }
+
+    fn logical_block(&self) -> u32 {
+        self.0.block().0 as u32
+    }
+
+    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
+        self.0.read_at(at, into).map_err(|_| Unreadable)
     }
 }
 

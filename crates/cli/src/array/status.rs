@@ -97,8 +97,16 @@ fn text(found: &Found, assembly: &Assembly) -> String {
     for out in &assembly.out {
         text.push_str(&format!("  not used  {}\n", found.told(out)));
     }
+    for one in &found.beside {
+        text.push_str(&format!("  not used  {one}\n"));
+    }
     for note in notes(found, assembly) {
         text.push_str(&format!("note: {note}\n"));
+    }
+    for below in found.lower.iter().flatten() {
+        if let Ok(assembly) = &below.decision {
+            text.push_str(&format!("\n{}", self::text(below, assembly)));
+        }
     }
     text
 }
@@ -149,6 +157,8 @@ fn as_json(found: &Found) -> Value {
         "missing": assembly.missing(),
         "members": members.collect::<Value>(),
         "not_used": out.collect::<Value>(),
+        "not_started": found.beside,
         "notes": notes(found, assembly),
+        "lower": found.lower.iter().flatten().map(as_json).collect::<Value>(),
     })
 }

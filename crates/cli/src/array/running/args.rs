@@ -131,13 +131,17 @@ pub(crate) struct Remove {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab array add data new.img         everything on new.img is lost\n  \
-    raidlab array add data disk2.img       a member that was away: only what changed is rebuilt, by the bitmap")]
+    raidlab array add data disk2.img       a member that was away: only what changed is rebuilt, by the bitmap\n  \
+    raidlab array add data --array x.img y.img    the array on them, as a member of an array of arrays")]
 pub(crate) struct Add {
     #[command(flatten)]
     pub(crate) running: Running,
-    /// The device
-    #[arg(value_name = "DEVICE")]
-    pub(crate) device: PathBuf,
+    /// The device; with --array all devices of one md array
+    #[arg(required = true, value_name = "DEVICE")]
+    pub(crate) devices: Vec<PathBuf>,
+    /// The devices are members of an md array: it is started, and is a member itself
+    #[arg(long = "array", id = "is-array")]
+    pub(crate) is_array: bool,
     /// Also where something stands on it
     #[arg(long)]
     pub(crate) overwrite: bool,

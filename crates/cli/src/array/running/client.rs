@@ -39,7 +39,19 @@ pub(in super::super) fn remove(options: &Remove) -> Result<(), Failure> {
 }
 
 pub(in super::super) fn add(options: &Add) -> Result<(), Failure> {
-    let (device, overwrite) = (path(&options.device)?, options.overwrite);
+    let overwrite = options.overwrite;
+    if options.is_array {
+        let devices = options.devices.iter().map(|one| path(one)).collect::<Result<Vec<_>, _>>()?;
+        let command =
+            json!({ "do": "add", "array": true, "devices": devices, "overwrite": overwrite });
+        return once(&options.running, &command);
+    }
+    let [device] = &options.devices[..] else {
+        let what =
+            "a device at a time, or with --array all devices of an array that is to be a member";
+        return Err(Failure::input(what));
+    };
+    let device = path(device)?;
     once(&options.running, &json!({ "do": "add", "device": device, "overwrite": overwrite }))
 }
 
@@ -53,8 +65,11 @@ pub(in super::super) fn replace(options: &Replace) -> Result<(), Failure> {
 
 /// A member as it was given; a path means the same in the other process.
 fn named(member: &str) -> String {
+    // What is no path is the name of an array below.
+    let is_name = !member.contains('/') && Path::new(member).symlink_metadata().is_err();
     match member.parse::<u16>() {
         Ok(_) => member.to_owned(),
+        Err(_) if is_name => member.to_owned(),
         Err(_) => absolute(Path::new(member)).display().to_string(),
     }
 }

@@ -1,6 +1,6 @@
 //! What the other commands ask a running array for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use raidlab_core::MemberIndex;
 use raidlab_core::contract::{Admin, RepairSource, Scrub};
@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use super::super::disk::{Disk, is_blank};
 use super::super::examine::uuid;
+use super::args::Assemble;
+use super::floors::Floors;
 use super::metrics;
 use super::owner::Owner;
 use super::socket::VERSION;
@@ -17,14 +19,14 @@ use super::state::{Mode, Names, absolute};
 use super::{open_device, serve};
 use crate::failure::Failure;
 
-fn failed(what: impl std::fmt::Display) -> Value {
+pub(super) fn failed(what: impl std::fmt::Display) -> Value {
     json!({ "error": what.to_string() })
 }
 
 /// Carries out a command; gives what is answered, either way.
 pub(super) fn carry_out(
-    owner: &mut Owner,
-    names: &mut Names,
+    (owner, names, floors): (&mut Owner, &mut Names, &mut Floors),
+    options: &Assemble,
     command: &Value,
 ) -> Result<Value, Value> {
     let text = |key: &str| {
@@ -57,6 +59,13 @@ pub(super) fn carry_out(
             Ok(json!({ "done": format!("member {member} is out of service") }))
         }
         "remove" => remove(owner, names, &text("member")?),
+        "add" if command["array"] == true => {
+            let devices = command["devices"].as_array().map_or(&[][..], Vec::as_slice);
+            let devices =
+                devices.iter().filter_map(Value::as_str).map(|one| absolute(Path::new(one)));
+            let (devices, overwrite) = (devices.collect(), command["overwrite"] == true);
+            floors.add((owner, names), options, devices, overwrite)
+        }
         "add" => {
             let overwrite = command["overwrite"] == true;
             add(owner, names, &absolute(Path::new(&text("device")?)), overwrite)
@@ -72,7 +81,7 @@ pub(super) fn carry_out(
     }
 }
 
-fn on_engine<R: Send + 'static>(
+pub(super) fn on_engine<R: Send + 'static>(
     owner: &mut Owner,
     work: impl FnOnce(&mut Engine) -> Result<R, raidlab_engine::EngineError> + Send + 'static,
 ) -> Result<R, Value> {
@@ -86,7 +95,8 @@ fn scrub(owner: &mut Owner, names: &Names, scrub: Scrub) -> Result<Value, Value>
 
 fn remove(owner: &mut Owner, names: &mut Names, member: &str) -> Result<Value, Value> {
     let path = absolute(Path::new(member));
-    if let Some(index) = names.spares.iter().position(|spare| *spare == path) {
+    let is_meant = |spare: &PathBuf| *spare == path || spare.as_path() == Path::new(member);
+    if let Some(index) = names.spares.iter().position(is_meant) {
         owner.with(move |engine| drop(engine.take_spare(index))).map_err(failed)?;
         names.spares.remove(index);
         return Ok(json!({ "done": format!("{} is no spare any more", path.display()) }));
@@ -126,7 +136,7 @@ pub(super) fn consent(path: &Path, overwrite: bool, array: &[u8; 16]) -> Result<
     Err(Failure::Refused(format!("{}: something stands on it{hint}", path.display())))
 }
 
-fn refused(failure: &Failure) -> Value {
+pub(super) fn refused(failure: &Failure) -> Value {
     match failure {
         Failure::Refused(what) => json!({ "refused": what }),
         other => failed(other.what()),
@@ -170,7 +180,7 @@ fn add(
 }
 
 /// That a device is not made of what is served here: the array would wait for itself.
-fn not_itself(device: &Path) -> Result<(), Failure> {
+pub(super) fn not_itself(device: &Path) -> Result<(), Failure> {
     if is_served(device) {
         let what = "holds what an array of this process serves, and cannot be a part of one";
         return Err(Failure::Refused(format!("{} {what}", device.display())));

@@ -4,6 +4,7 @@
 pub(crate) mod args;
 pub(super) mod client;
 mod commands;
+mod floors;
 mod metrics;
 mod nbd;
 mod notify;
@@ -16,16 +17,16 @@ use std::path::{Path, PathBuf};
 
 use raidlab_core::{Nanos, Settings, Size};
 use raidlab_engine::{Engine, FileMember, FileOptions, MdFound, MdOptions, Member};
-use raidlab_metadata::md::{Allowed, Inspected, Out};
+use raidlab_metadata::md::{Allowed, Inspected, Joined, Out};
 use raidlab_targets::{NbdLimits, hold_memory};
 
-use super::args::Members;
 use super::open::Found;
 use super::overlay;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::note;
 use args::Assemble;
+use floors::{Floors, Lower};
 use owner::Owner;
 use state::{Mode, Names};
 
@@ -40,12 +41,14 @@ pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
         return nbd::run(options, stop);
     }
     let asked = options.clone();
-    let make = move || start_with_spares(&asked).map(|Started { engine, names }| (engine, names));
+    let make = move || start_with_spares(&asked);
     let is_read = !options.write && options.overlay.is_none();
-    let (mut owner, names) = Owner::new(make, options.fuse.as_deref(), is_read)?;
-    let listening = socket::path(options, &names)
-        .and_then(|path| socket::listen(&path).map(|requests| (path, requests)));
-    let (path, requests) = match listening {
+    let (mut owner, names, lower) = Owner::new(make, options.fuse.as_deref(), is_read)?;
+    let listening = socket::path(options, &names).and_then(|path| {
+        let requests = socket::listen(&path)?;
+        Ok((path, requests, Floors::new(lower, options)?))
+    });
+    let (path, requests, mut floors) = match listening {
         Ok(listening) => listening,
         Err(failure) => {
             let mode = names.mode;
@@ -55,7 +58,8 @@ pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
         }
     };
     notify::ready();
-    let served = serve::run(owner, names, &requests, options, stop);
+    let served = serve::run(owner, names, &requests, (options, stop), &mut floors);
+    floors.end();
     drop(requests);
     // Whoever comes now finds nobody.
     let _ = std::fs::remove_file(&path);
@@ -95,44 +99,81 @@ fn check(options: &Assemble) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An array that begins.
+/// An array that begins, and those below it.
 struct Started {
     engine: Engine,
     names: Names,
+    lower: Vec<Lower>,
 }
 
 fn start(options: &Assemble) -> Result<Started, Failure> {
-    if !options.write && options.overlay.is_none() {
-        let found = Found::new(&options.members)?;
-        let engine = found.engine()?;
-        let assembly = found.assembly()?;
-        let order: Vec<_> = assembly.places.iter().map(|place| place.given).collect();
-        let names = Names::new(Mode::Read, &found.paths, &order, &[]);
-        let names = names.of(&assembly.name, assembly.array, &assembly.layout);
-        tell(&found.paths, &assembly.out, &assembly.notes);
-        return Ok(Started { engine, names });
+    let found = Found::new(&options.members)?;
+    if !options.spare.is_empty() && found.lower.iter().any(Option::is_some) {
+        let what = "belongs to one array, and these devices are of several: give it to the one that is to have it \
+                    (raidlab array add NAME DEVICE)";
+        return Err(Failure::input(format!("--spare {what}")));
     }
+    let shown = floors::shown(&found);
+    let started = match options.write || options.overlay.is_some() {
+        true => write(options, &found, &shown)?,
+        false => read(&found, &shown)?,
+    };
+    for one in &found.beside {
+        note(&format!("not used: {one}"));
+    }
+    Ok(started)
+}
+
+/// The array for reading: what is below it is a part of it.
+fn read(found: &Found, shown: &[PathBuf]) -> Result<Started, Failure> {
+    let engine = found.engine()?;
+    let assembly = found.assembly()?;
+    let order: Vec<_> = assembly.places.iter().map(|place| place.given).collect();
+    let names = Names::new(Mode::Read, shown, &order, &[]);
+    let names = names.of(&assembly.name, assembly.array, &assembly.layout);
+    tell(shown, &assembly.out, &assembly.notes);
+    Ok(Started { engine, names, lower: Vec::new() })
+}
+
+fn write(options: &Assemble, found: &Found, shown: &[PathBuf]) -> Result<Started, Failure> {
     let paths = &options.members.members;
-    let (devices, mode) = match &options.overlay {
-        Some(file) => (overlay::open(paths, file)?, Mode::Overlay),
-        None => {
-            let all = paths.iter().map(|path| device(path)).collect::<Result<Vec<_>, _>>()?;
-            (all, Mode::Write)
+    let (mut overlaid, mode) = match &options.overlay {
+        Some(file) => {
+            let devices = overlay::open(paths, file)?;
+            (paths.iter().cloned().zip(devices.into_iter().map(Some)).collect(), Mode::Overlay)
+        }
+        None => (Vec::new(), Mode::Write),
+    };
+    let mut open = |path: &Path| match mode {
+        Mode::Overlay => {
+            let of: Option<&mut (PathBuf, Option<Member>)> =
+                overlaid.iter_mut().find(|(of, member)| of == path && member.is_some());
+            let member = of.and_then(|(_, member)| member.take());
+            member.ok_or_else(|| Failure::input(format!("{}: given twice", path.display())))
+        }
+        _ => device(path),
+    };
+    let (devices, lower) = floors::members(found, (options, mode), &mut open)?;
+    let begun = Engine::assemble_md(devices, &wanted(found, options));
+    let (engine, MdFound { joined, inspected, .. }) = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            Lower::abandon(lower);
+            let hint = hint(options, &error.to_string());
+            let beside = found.beside.iter().map(|one| format!("\n  {one}")).collect::<String>();
+            return Err(Failure::failed(format!("{error}{beside}")).and(hint));
         }
     };
-    let wanted = wanted(&options.members, options.run)?;
-    let (engine, found) = Engine::assemble_md(devices, &wanted).map_err(|error| {
-        let hint = hint(options, &error.to_string());
-        Failure::failed(error).and(hint)
-    })?;
-    let MdFound { joined, inspected, .. } = found;
-    let names = Names::new(mode, paths, &joined.order, &joined.spares);
+    let names = Names::new(mode, shown, &joined.order, &joined.spares);
     let names = names.of(&joined.name, joined.array, &joined.layout);
-    let others: Vec<Out> =
-        joined.out.iter().filter(|out| !joined.spares.contains(&out.given)).cloned().collect();
-    tell(paths, &others, &joined.notes);
-    tell_beginning(&engine, &inspected);
-    Ok(Started { engine, names })
+    tell(shown, &unused(&joined), &joined.notes);
+    tell_beginning(&engine, &inspected, &names);
+    Ok(Started { engine, names, lower })
+}
+
+/// What was given and is not in service, nor a spare.
+fn unused(joined: &Joined) -> Vec<Out> {
+    joined.out.iter().filter(|out| !joined.spares.contains(&out.given)).cloned().collect()
 }
 
 /// What would be allowed by which flag.
@@ -150,24 +191,16 @@ fn hint(options: &Assemble, error: &str) -> Option<String> {
     None
 }
 
-fn wanted(members: &Members, run: bool) -> Result<MdOptions, Failure> {
-    let paths = &members.members;
-    let mut without = Vec::new();
-    for path in &members.without {
-        match paths.iter().position(|one| one == path) {
-            Some(given) => without.push(given),
-            None => {
-                let what = "is not among the members given, so it cannot be left out";
-                return Err(Failure::input(format!("--without: {} {what}", path.display())));
-            }
-        }
-    }
+fn wanted(found: &Found, options: &Assemble) -> MdOptions {
+    let members = &options.members;
+    let is_out = |given: &usize| members.without.contains(&found.paths[*given]);
+    let without = (0..found.paths.len()).filter(is_out).collect();
     let dirty_degraded = members.allow_dirty_degraded;
     let ignore_journal = members.ignore_journal;
     let allowed = Allowed { dirty_degraded, ignore_journal, without, zones: members.zones };
     let room_wait = Some(Nanos::from_millis(60_000));
     let settings = Settings { room_wait, ..Settings::default() };
-    Ok(MdOptions { allowed, run, settings, ..MdOptions::default() })
+    MdOptions { allowed, run: options.run, settings, ..MdOptions::default() }
 }
 
 /// Opens a device for reading and writing, from its first sector to its last, and claims it.
@@ -189,11 +222,11 @@ fn tell(paths: &[PathBuf], out: &[Out], notes: &[String]) {
     }
 }
 
-fn tell_beginning(engine: &Engine, inspected: &[Inspected]) {
+fn tell_beginning(engine: &Engine, inspected: &[Inspected], names: &Names) {
     let beginning = engine.beginning();
     let resync = beginning.resync;
     let is_dirty = inspected.iter().filter_map(Inspected::superblock).any(|one| !one.is_clean());
     if resync.0 > 0 && is_dirty {
-        note(&format!("it was not stopped cleanly: {resync} are made consistent"));
+        names.tell(&format!("it was not stopped cleanly: {resync} are made consistent"));
     }
 }

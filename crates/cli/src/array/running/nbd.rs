@@ -1,6 +1,5 @@
 //! Arrays that are served to NBD clients: the sockets first, then the arrays that the devices given are of.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,13 +9,17 @@ use std::thread;
 use raidlab_engine::{EngineError, EngineErrorKind};
 use raidlab_targets::{NbdArray, NbdCertificates, NbdLimits, NbdServer, NbdSockets, NbdTls};
 
-use super::super::disk::look;
+use super::super::stack;
 use super::args::Assemble;
+use super::floors::{Floors, Lower};
 use super::owner::{NbdOwner, Owner};
 use super::socket::{self, Asked};
 use super::state::{Mode, Names};
 use super::{Started, notify, serve, start_with_spares};
 use crate::failure::Failure;
+
+/// Of an array that has been started its names, and the arrays below it.
+type Named = (Names, Vec<Lower>);
 
 /// An array that is served, and where its commands come in.
 struct One {
@@ -25,6 +28,7 @@ struct One {
     options: Assemble,
     path: PathBuf,
     requests: Receiver<Asked>,
+    floors: Floors,
 }
 
 /// Serves all arrays that devices were given of, until each is stopped.
@@ -42,17 +46,18 @@ pub(super) fn run(options: &Assemble, stop: &AtomicBool) -> Result<(), Failure> 
         memory: options.nbd_memory.0,
         ..NbdLimits::default()
     };
-    let (server, names) = begin((sockets, tls), limits, arrays.clone())?;
+    let (server, made) = begin((sockets, tls), limits, arrays.clone())?;
+    let (names, lower): (Vec<_>, Vec<_>) = made.into_iter().unzip();
     let owners = names.iter().enumerate().map(|(array, names)| {
         let uris = places.iter().map(|place| place.uri(&names.short(), is_tls)).collect();
         Owner::Nbd(NbdOwner::new(Arc::clone(&server), array, uris))
     });
     let mut owners: Vec<Owner> = owners.collect();
     drop(server);
-    let listening = arrays.iter().zip(&names).map(|(options, names)| {
+    let listening = arrays.iter().zip(&names).zip(lower).map(|((options, names), lower)| {
         let path = socket::path(options, names)?;
         let requests = socket::listen(&path)?;
-        Ok((path, requests))
+        Ok((path, requests, Floors::new(lower, options)?))
     });
     let listening: Result<Vec<_>, Failure> = listening.collect();
     let listening = match listening {
@@ -66,12 +71,13 @@ pub(super) fn run(options: &Assemble, stop: &AtomicBool) -> Result<(), Failure> 
         }
     };
     let parts = owners.into_iter().zip(names).zip(arrays).zip(listening);
-    let all = parts.map(|(((owner, names), options), (path, requests))| One {
+    let all = parts.map(|(((owner, names), options), (path, requests, floors))| One {
         owner,
         names,
         options,
         path,
         requests,
+        floors,
     });
     attend(all.collect(), stop)
 }
@@ -82,8 +88,9 @@ fn attend(all: Vec<One>, stop: &AtomicBool) -> Result<(), Failure> {
     let ended: Vec<Result<(), Failure>> = thread::scope(|scope| {
         let attended = all.into_iter().map(|one| {
             scope.spawn(move || {
-                let One { owner, names, options, path, requests } = one;
-                let served = serve::run(owner, names, &requests, &options, stop);
+                let One { owner, names, options, path, requests, mut floors } = one;
+                let served = serve::run(owner, names, &requests, (&options, stop), &mut floors);
+                floors.end();
                 drop(requests);
                 // Whoever comes now finds nobody.
                 let _ = std::fs::remove_file(&path);
@@ -102,14 +109,15 @@ fn begin(
     (sockets, tls): (NbdSockets, Option<NbdTls>),
     limits: NbdLimits,
     arrays: Vec<Assemble>,
-) -> Result<(Arc<NbdServer>, Vec<Names>), Failure> {
+) -> Result<(Arc<NbdServer>, Vec<Named>), Failure> {
     let (told, names) = channel();
     let make = move || {
         let made = arrays.iter().map(start_with_spares).collect::<Result<Vec<_>, Failure>>();
         match made.and_then(distinct) {
-            Ok(made) => {
+            Ok(mut made) => {
+                let named = |one: &mut Started| (one.names.clone(), std::mem::take(&mut one.lower));
                 // Somebody waits for it as long as the process lives.
-                let _ = told.send(Ok(made.iter().map(|one| one.names.clone()).collect()));
+                let _ = told.send(Ok(made.iter_mut().map(named).collect()));
                 Ok(made.into_iter().map(export).collect())
             }
             Err(failure) => {
@@ -119,14 +127,14 @@ fn begin(
         }
     };
     let server = NbdServer::new(sockets, tls, limits, make);
-    let names: Result<Vec<Names>, Failure> =
+    let names: Result<Vec<_>, Failure> =
         names.try_recv().unwrap_or_else(|_| Err(Failure::failed("no array was made")));
     let names = names?;
     Ok((Arc::new(server.map_err(Failure::failed)?), names))
 }
 
 fn export(started: Started) -> NbdArray {
-    let Started { engine, names } = started;
+    let Started { engine, names, .. } = started;
     NbdArray {
         engine,
         name: names.short(),
@@ -169,14 +177,7 @@ fn bound(error: EngineError) -> Failure {
 
 /// What is asked, for each array that devices were given of.
 fn arrays_of(options: &Assemble) -> Result<Vec<Assemble>, Failure> {
-    let mut arrays: BTreeMap<[u8; 16], Vec<PathBuf>> = BTreeMap::new();
-    let mut others = Vec::new();
-    for path in &options.members.members {
-        match look(path)?.superblock() {
-            Some(one) => arrays.entry(one.array).or_default().push(path.clone()),
-            None => others.push(path.clone()),
-        }
-    }
+    let (arrays, others) = stack::arrays(&options.members)?;
     if arrays.len() <= 1 {
         // What is not of the array is told when it is assembled.
         return Ok(vec![options.clone()]);
@@ -201,5 +202,5 @@ fn arrays_of(options: &Assemble) -> Result<Vec<Assemble>, Failure> {
         one.members.members = members;
         one
     };
-    Ok(arrays.into_values().map(of).collect())
+    Ok(arrays.into_iter().map(of).collect())
 }

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use raidlab_engine::{Engine, EngineError};
+use raidlab_engine::{Engine, EngineError, LowerArray};
 use raidlab_targets::{ExportCache, FuseExport, NbdReport, NbdServer};
 
+use super::Started;
+use super::floors::Lower;
 use super::state::{Mode, Names, absolute};
 use crate::failure::Failure;
 
@@ -18,6 +20,8 @@ pub(super) enum Owner {
     Here(Box<Engine>),
     Served(Box<Served>),
     Nbd(NbdOwner),
+    /// It is a member of another array, or was.
+    Lower(LowerArray),
 }
 
 /// An array of an NBD server.
@@ -45,18 +49,18 @@ impl Owner {
     /// Serves an array as `file`, if there is to be one. It is made where it will be: the thread that serves it has
     /// descriptors of its own.
     pub(super) fn new(
-        make: impl FnOnce() -> Result<(Engine, Names), Failure> + Send + 'static,
+        make: impl FnOnce() -> Result<Started, Failure> + Send + 'static,
         file: Option<&Path>,
         is_read: bool,
-    ) -> Result<(Self, Names), Failure> {
+    ) -> Result<(Self, Names, Vec<Lower>), Failure> {
         let Some(file) = file else {
-            let (engine, names) = make()?;
-            return Ok((Self::Here(Box::new(engine)), names));
+            let Started { engine, names, lower } = make()?;
+            return Ok((Self::Here(Box::new(engine)), names, lower));
         };
         let (told, names) = channel();
         let make = move || {
             let (engine, names) = match make() {
-                Ok((engine, names)) => (Ok(engine), Ok(names)),
+                Ok(Started { engine, names, lower }) => (Ok(engine), Ok((names, lower))),
                 Err(failure) => (Err(EngineError::cancelled("serve the array")), Err(failure)),
             };
             // Somebody waits for it as long as the process lives.
@@ -71,8 +75,8 @@ impl Owner {
         fs::create_dir(&directory).map_err(|error| failed(&directory, error))?;
         let cache = if is_read { ExportCache::ReadOnly } else { ExportCache::Kept };
         let export = FuseExport::of(make, &directory, cache);
-        let (export, names) = match (export, names.try_recv()) {
-            (Ok(export), Ok(Ok(names))) => (export, names),
+        let (export, (names, lower)) = match (export, names.try_recv()) {
+            (Ok(export), Ok(Ok(named))) => (export, named),
             (served, made) => {
                 // The first error is the one to tell.
                 let _ = fs::remove_dir(&directory);
@@ -89,13 +93,13 @@ impl Owner {
             let _ = fs::remove_dir(&directory);
             return Err(failed(&link, error));
         }
-        Ok((Self::Served(Box::new(Served { export, directory, link })), names))
+        Ok((Self::Served(Box::new(Served { export, directory, link })), names, lower))
     }
 
     /// The file that is served.
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
-            Self::Here(_) | Self::Nbd(_) => None,
+            Self::Here(_) | Self::Nbd(_) | Self::Lower(_) => None,
             Self::Served(served) => Some(&served.link),
         }
     }
@@ -104,7 +108,7 @@ impl Owner {
     pub(super) fn uris(&self) -> &[String] {
         match self {
             Self::Nbd(NbdOwner { uris, .. }) => uris,
-            Self::Here(_) | Self::Served(_) => &[],
+            Self::Here(_) | Self::Served(_) | Self::Lower(_) => &[],
         }
     }
 
@@ -112,7 +116,7 @@ impl Owner {
     pub(super) fn report(&self) -> Option<NbdReport> {
         match self {
             Self::Nbd(NbdOwner { server, array, .. }) => server.report(*array).ok(),
-            Self::Here(_) | Self::Served(_) => None,
+            Self::Here(_) | Self::Served(_) | Self::Lower(_) => None,
         }
     }
 
@@ -125,6 +129,7 @@ impl Owner {
             Self::Here(engine) => Ok(work(engine)),
             Self::Served(served) => served.export.with_engine(work),
             Self::Nbd(NbdOwner { server, array, .. }) => server.with_engine(*array, work),
+            Self::Lower(array) => array.with(work),
         }
     }
 
@@ -132,7 +137,7 @@ impl Owner {
     pub(super) fn work(&mut self, limit: Duration) -> Result<(), EngineError> {
         match self {
             Self::Here(engine) => engine.settle(limit),
-            Self::Served(_) | Self::Nbd(_) => Ok(()),
+            Self::Served(_) | Self::Nbd(_) | Self::Lower(_) => Ok(()),
         }
     }
 
@@ -146,7 +151,13 @@ impl Owner {
             Self::Here(engine) => stop(engine),
             Self::Served(served) => served.export.end(stop)?,
             Self::Nbd(NbdOwner { server, array, .. }) => server.end(*array, stop)?,
+            Self::Lower(array) => array.with(stop)?,
         }
+    }
+
+    /// Whether an array above stands on it.
+    pub(super) fn is_member(&self) -> bool {
+        matches!(self, Self::Lower(array) if array.is_member())
     }
 }
 

@@ -11,16 +11,19 @@ use serde_json::{Value, json};
 
 use super::args::Assemble;
 use super::commands;
+use super::floors::Floors;
 use super::notify;
 use super::owner::Owner;
 use super::socket::Asked;
 use super::state::{Mode, Names, Scrubbed, kind};
 use crate::failure::Failure;
 use crate::output;
-use crate::output::note;
 
 /// How long the array works before commands are looked at.
 const SLICE: Duration = Duration::from_millis(20);
+/// Why an array below another one is not stopped.
+const STANDS_ON_IT: &str =
+    "it is a member of an array that runs: stop that one, or remove it there";
 /// How long a command is waited for when nothing goes on.
 const IDLE: Duration = Duration::from_millis(200);
 
@@ -29,11 +32,13 @@ pub(super) fn run(
     mut owner: Owner,
     mut names: Names,
     requests: &Receiver<Asked>,
-    options: &Assemble,
-    stop: &AtomicBool,
+    (options, stop): (&Assemble, &AtomicBool),
+    floors: &mut Floors,
 ) -> Result<(), Failure> {
-    let first = document(&mut owner, &names)?;
-    output::print(&super::client::text(&first))?;
+    if !matches!(owner, Owner::Lower(_)) {
+        let first = document(&mut owner, &names)?;
+        output::print(&super::client::text(&first))?;
+    }
     let mut is_busy = true;
     loop {
         owner.work(SLICE).map_err(Failure::failed)?;
@@ -42,7 +47,13 @@ pub(super) fn run(
             Ok(Asked { command, answer, sent }) => {
                 if command["do"] == "stop" {
                     let disconnect = command["disconnect"] == true;
-                    let ended = end(&mut owner, names.mode, disconnect);
+                    let ended = match owner.is_member() {
+                        true => Err(Failure::Refused(STANDS_ON_IT.into())),
+                        false => end(&mut owner, names.mode, disconnect),
+                    };
+                    if ended.is_ok() {
+                        floors.end();
+                    }
                     let told = match &ended {
                         Ok(()) => json!({ "done": "stopped" }),
                         Err(Failure::Refused(what)) => json!({ "refused": what }),
@@ -51,13 +62,14 @@ pub(super) fn run(
                     // Who asked may have gone.
                     let _ = answer.send(told);
                     if ended.is_ok() {
-                        note("stopped");
+                        names.tell("stopped");
                         // The answer goes by a thread of its own, which would end with this process.
                         let _ = sent.recv();
                         return Ok(());
                     }
                 } else {
-                    let told = commands::carry_out(&mut owner, &mut names, &command);
+                    let told =
+                        commands::carry_out((&mut owner, &mut names, floors), options, &command);
                     let _ = answer.send(told.unwrap_or_else(|error| error));
                 }
             }
@@ -68,8 +80,10 @@ pub(super) fn run(
         }
         if stop.load(Ordering::Relaxed) {
             // Whoever ends the process has made up their mind: clients get what is under way.
-            end(&mut owner, names.mode, true)?;
-            note("stopped");
+            let ended = end(&mut owner, names.mode, true);
+            floors.end();
+            ended?;
+            names.tell("stopped");
             return Ok(());
         }
         is_busy = look(&mut owner, &mut names, options).map_err(Failure::failed)?;
@@ -113,14 +127,14 @@ fn look(owner: &mut Owner, names: &mut Names, options: &Assemble) -> Result<bool
     match used {
         Ok(Some(member)) => {
             let spare = names.spares.remove(0);
-            note(&format!("{} takes the place of member {member}", spare.display()));
+            names.tell(&format!("{} takes the place of member {member}", spare.display()));
             names.members[member.at()] = Some(spare);
             hook(options, names, "SpareActive", Some(member.at()));
         }
         Ok(None) => {}
         Err(error) => {
             let spare = names.spares.remove(0);
-            note(&format!("spare {} cannot be used: {error}", spare.display()));
+            names.tell(&format!("spare {} cannot be used: {error}", spare.display()));
         }
     }
     Ok(is_busy)
@@ -130,45 +144,51 @@ fn tell(event: &Event, names: &mut Names, options: &Assemble) {
     match event {
         Event::MemberFailed(member) => {
             let device = names.members[member.at()].as_ref().map(|path| path.display().to_string());
-            note(&format!("member {member} failed ({})", device.as_deref().unwrap_or("missing")));
+            names.tell(&format!(
+                "member {member} failed ({})",
+                device.as_deref().unwrap_or("missing")
+            ));
             hook(options, names, "Fail", Some(member.at()));
         }
         Event::ArrayFailed => {
-            note("more members are lost than the level survives: nothing is written any more");
+            names
+                .tell("more members are lost than the level survives: nothing is written any more");
             hook(options, names, "ArrayFailed", None);
         }
         Event::Restored(member) => {
-            note(&format!("member {member} is fully in service"));
+            names.tell(&format!("member {member} is fully in service"));
             hook(options, names, "RebuildFinished", Some(member.at()));
         }
         Event::Replaced(member) => {
             names.replaced(*member);
-            note(&format!("member {member} was replaced"));
+            names.tell(&format!("member {member} was replaced"));
             hook(options, names, "RebuildFinished", Some(member.at()));
         }
         Event::ReplacementFailed(member) => {
             let count = names.members.len() / 2;
             names.members[count + member.at()] = None;
-            note(&format!("the replacement of member {member} failed"));
+            names.tell(&format!("the replacement of member {member} failed"));
         }
         Event::Corrected { member, at, len } => {
-            note(&format!(
+            names.tell(&format!(
                 "member {member}: {len} sectors at sector {at} of its data were rewritten"
             ));
         }
         Event::BadBlocks { member, at, len } => {
-            note(&format!(
+            names.tell(&format!(
                 "member {member}: {len} sectors at sector {at} of its data cannot be read"
             ));
         }
-        Event::WaitsForRoom(member) => note(&format!("member {member} has no room; writes wait")),
-        Event::Started(work) => note(&format!("{} begins", kind(*work))),
+        Event::WaitsForRoom(member) => {
+            names.tell(&format!("member {member} has no room; writes wait"))
+        }
+        Event::Started(work) => names.tell(&format!("{} begins", kind(*work))),
         Event::Interrupted(work) => {
             if let Work::Scrub(_) = work {
                 let none = raidlab_core::Sectors::ZERO;
                 scrubbed(names, Scrubbed { mismatched: none, lost: none, interrupted: true });
             }
-            note(&format!("{} was broken off", kind(*work)));
+            names.tell(&format!("{} was broken off", kind(*work)));
         }
         Event::Finished { work, mismatched, lost } => {
             if let Work::Scrub(_) = work {
@@ -176,7 +196,7 @@ fn tell(event: &Event, names: &mut Names, options: &Assemble) {
                 scrubbed(names, Scrubbed { mismatched, lost, interrupted: false });
             }
             let lost = if lost.0 > 0 { format!(", {lost} are lost") } else { String::new() };
-            note(&format!("{} is done{lost}", kind(*work)));
+            names.tell(&format!("{} is done{lost}", kind(*work)));
         }
         _ => {}
     }
@@ -195,6 +215,6 @@ fn hook(options: &Assemble, names: &Names, event: &str, member: Option<usize>) {
     match started {
         // Waited for beside: the array goes on.
         Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-        Err(error) => note(&format!("{}: {error}", program.display())),
+        Err(error) => names.tell(&format!("{}: {error}", program.display())),
     }
 }

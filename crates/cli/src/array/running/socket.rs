@@ -31,6 +31,17 @@ pub(super) fn path(options: &Assemble, names: &Names) -> Result<PathBuf, Failure
     options.socket.clone().map_or_else(|| default(&names.short()), Ok)
 }
 
+/// The same of an array below the one that was asked for.
+pub(super) fn beside(options: &Assemble, names: &Names) -> Result<PathBuf, Failure> {
+    let name = names.short();
+    let beside = |path: &PathBuf| {
+        let mut path = path.clone().into_os_string();
+        path.push(format!(".{name}"));
+        PathBuf::from(path)
+    };
+    options.socket.as_ref().map(beside).map_or_else(|| default(&name), Ok)
+}
+
 /// Where an array of this name has its socket.
 fn default(name: &str) -> Result<PathBuf, Failure> {
     let directory = directory()?;

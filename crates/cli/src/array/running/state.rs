@@ -8,6 +8,8 @@ use raidlab_engine::Engine;
 use serde_json::{Value, json};
 
 use super::super::examine::uuid;
+use super::super::stack::short_name;
+use crate::output::note;
 
 /// What of the members may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub(super) struct Names {
     pub(super) mode: Mode,
     pub(super) array: [u8; 16],
     name: String,
+    /// As which member of an array above it is known, and by which name.
+    called: Option<String>,
     layout: String,
     /// Devices of members, then of what is to replace them.
     pub(super) members: Vec<Option<PathBuf>>,
@@ -54,18 +58,20 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// Of devices, and arrays below, by the order they were given in.
     pub(super) fn new(
         mode: Mode,
         paths: &[PathBuf],
         order: &[Option<usize>],
         spares: &[usize],
     ) -> Self {
-        let path = |given: usize| absolute(&paths[given]);
+        let path = |given: usize| paths[given].clone();
         let members = order.iter().map(|given| given.map(path));
         Self {
             mode,
             array: [0; 16],
             name: String::new(),
+            called: None,
             layout: String::new(),
             members: members.chain(order.iter().map(|_| None)).collect(),
             spares: spares.iter().copied().map(path).collect(),
@@ -78,13 +84,22 @@ impl Names {
         Self { name: name.to_owned(), array, layout: layout.to_string(), ..self }
     }
 
+    /// The same of an array below another one, which is known by this name there.
+    pub(super) fn called(self, name: &Path) -> Self {
+        Self { called: Some(name.display().to_string()), ..self }
+    }
+
     /// The name without the machine's.
     pub(super) fn short(&self) -> String {
-        let short = self.name.split_once(':').map_or(self.name.as_str(), |(_, name)| name);
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        match !short.is_empty() && short.bytes().all(is_plain) && !short.starts_with('.') {
-            true => short.to_owned(),
-            false => uuid(&self.array).replace(':', ""),
+        let called = self.called.clone();
+        called.unwrap_or_else(|| short_name(&self.name, &self.array))
+    }
+
+    /// Something to be told of it, with its name where several arrays run.
+    pub(super) fn tell(&self, what: &str) {
+        match &self.called {
+            Some(name) => note(&format!("{name}: {what}")),
+            None => note(what),
         }
     }
 
@@ -105,8 +120,10 @@ impl Names {
                 false => Err(format!("the array has members 0 to {}", self.count() - 1)),
             };
         }
-        let path = absolute(Path::new(text));
-        let place = self.members[..self.count()].iter().position(|one| one.as_ref() == Some(&path));
+        let (path, name) = (absolute(Path::new(text)), Path::new(text));
+        let is_meant =
+            |one: &Option<PathBuf>| one.as_deref().is_some_and(|one| one == path || one == name);
+        let place = self.members[..self.count()].iter().position(is_meant);
         match place {
             Some(place) => Ok(MemberIndex(place as u16)),
             None => Err(format!("{text} is no member, by number or device")),

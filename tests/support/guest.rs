@@ -56,6 +56,13 @@ pub(crate) fn nbd_client_and_guest_or_skip(test: &str) -> Option<Guest> {
     unless_absent(test, [absence(VARIABLE, &packages::GUEST), client])
 }
 
+/// The same for a test with the rules of udev.
+pub(crate) fn udev_and_guest_or_skip(test: &str) -> Option<Guest> {
+    let missing = packages::missing(&packages::UDEV);
+    let udev = (!missing.is_empty()).then(|| packages::reason(&missing));
+    unless_absent(test, [absence(VARIABLE, &packages::GUEST), udev])
+}
+
 fn unless_absent<const N: usize>(test: &str, reasons: [Option<String>; N]) -> Option<Guest> {
     let reasons: Vec<String> = reasons.into_iter().flatten().collect();
     if reasons.is_empty() {

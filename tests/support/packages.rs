@@ -76,6 +76,9 @@ pub(crate) const NBD_CLIENT: [Package; 3] = [
     commands("fio", &["fio"]),
 ];
 
+/// What assembles arrays by itself as their devices appear.
+pub(crate) const UDEV: [Package; 1] = [commands("udev", &["udevadm"])];
+
 /// What opens pages; their test looks for them itself. Where node is not Debian's, it brings npm, and Debian's
 /// package of npm cannot be installed beside it.
 #[allow(dead_code, reason = "only the test command installs them")]

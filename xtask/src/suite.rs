@@ -224,13 +224,14 @@ fn timed<T>(
 fn packages_for_tests(install: bool) -> [String; 2] {
     let parts: [&[packages::Package]; 2] = [&packages::GUEST, &packages::GRUB];
     let mut missing = parts.map(packages::missing).concat();
-    let others: [&[packages::Package]; 6] = [
+    let others: [&[packages::Package]; 7] = [
         &packages::PARITY,
         &packages::ORIGINALS,
         &packages::COUNTING,
         &packages::FILESYSTEMS,
         &packages::NBD,
         &packages::NBD_CLIENT,
+        &packages::UDEV,
     ];
     missing.extend(others.into_iter().flat_map(packages::missing));
     // Some are needed by several.

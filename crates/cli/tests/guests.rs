@@ -16,3 +16,4 @@ mod support;
 mod array;
 mod nbd_guest;
 mod targets;
+mod udev_guest;

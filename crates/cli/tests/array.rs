@@ -1,6 +1,7 @@
 //! `raidlab array` against mdadm and the md driver of a real kernel: arrays that md made are examined in mdadm's
 //! words and read, degraded and dirty too, and no byte of a member changes.
 
+mod ddf;
 mod examined;
 mod kernel_made;
 mod made;

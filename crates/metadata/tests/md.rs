@@ -1,6 +1,8 @@
 //! md's superblocks as bytes: what is written is read, what has no name stays, what cannot be is named; and which
 //! devices make an array.
 
+#[path = "md/ddf.rs"]
+mod ddf;
 #[path = "md/decisions.rs"]
 mod decisions;
 #[path = "md/device.rs"]

@@ -43,8 +43,9 @@ pub(crate) enum ArrayCommand {
 
 /// Prints what stands on members of md arrays, in the words of `mdadm --examine`; writes nothing
 ///
-/// Versions 0.90, 1.0, 1.1 and 1.2. Times are UTC, where mdadm has local time; of version 0.90 mdadm adds which devices
-/// of this machine have the numbers that members had, and whether the identity was made on a machine of this name.
+/// Versions 0.90, 1.0, 1.1 and 1.2; of DDF, as hardware controllers have it, which arrays there are. Times are UTC,
+/// where mdadm has local time; of version 0.90 mdadm adds which devices of this machine have the numbers that members
+/// had, and whether the identity was made on a machine of this name.
 /// Arrays that can be read from the members given, and are members of an array themselves, follow behind them.
 #[derive(Args, Debug)]
 #[command(
@@ -88,6 +89,9 @@ pub(crate) struct Members {
     /// Only the array that the devices themselves are members of, not one that this array is a member of
     #[arg(long)]
     pub(crate) flat: bool,
+    /// Of the disks of a DDF container, as hardware controllers make them, which array
+    #[arg(long, value_name = "NAME")]
+    pub(crate) volume: Option<String>,
 }
 
 impl Members {
@@ -95,7 +99,8 @@ impl Members {
     pub(crate) fn plain(members: Vec<PathBuf>) -> Self {
         let (allow_dirty_degraded, ignore_journal, flat) = (false, false, false);
         let (without, zones) = (Vec::new(), None);
-        Self { members, without, allow_dirty_degraded, ignore_journal, zones, flat }
+        let volume = None;
+        Self { members, without, allow_dirty_degraded, ignore_journal, zones, flat, volume }
     }
 }
 

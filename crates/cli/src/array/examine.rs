@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::args::Examine;
 use super::stack::{self, Part};
-use super::{disk, examine_v0, scan};
+use super::{ddf, disk, examine_v0, scan};
 use crate::failure::Failure;
 use crate::json::pretty;
 use crate::output;
@@ -43,11 +43,11 @@ pub(super) fn run(options: &Examine) -> Result<(), Failure> {
             "schema_version": 1,
             "members": found.iter().map(|(path, one)| as_json(path, one)).collect::<Value>(),
         })),
-        _ => found.iter().filter_map(|(path, one)| Some(text(path, one, shown(one)?))).collect(),
+        _ => found.iter().filter_map(|(path, one)| told(path, one)).collect(),
     };
     output::print(&text)?;
     for (path, one) in &found {
-        if shown(one).is_none() && !options.scan {
+        if shown(one).is_none() && one.ddf.is_none() && !options.scan {
             failures.push(Failure::failed(format!("{}: {}", path.display(), why_not(one))));
         }
     }
@@ -56,6 +56,15 @@ pub(super) fn run(options: &Examine) -> Result<(), Failure> {
         output::note(&format!("error: {}", failure.what()));
     }
     Err(last)
+}
+
+/// What is said of a device that carries something.
+fn told(path: &Path, one: &Inspected) -> Option<String> {
+    match (shown(one), &one.ddf) {
+        (Some(seen), _) => Some(text(path, one, seen)),
+        (None, Some(found)) => Some(ddf::text(path, found)),
+        (None, None) => None,
+    }
 }
 
 /// The superblock that is told of: also one with a wrong checksum, but none that says it stands elsewhere.
@@ -402,6 +411,9 @@ pub(super) fn members(one: &Superblock) -> String {
 fn as_json(path: &Path, inspected: &Inspected) -> Value {
     let device = json!({ "path": path.display().to_string(), "sectors": inspected.sectors.0 });
     let Some(seen) = shown(inspected) else {
+        if let Some(found) = &inspected.ddf {
+            return merged(device, ddf::as_json(found));
+        }
         return merged(device, json!({ "md": false, "reason": why_not(inspected) }));
     };
     let one = &seen.superblock;

@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod create;
 mod create_nested;
+mod ddf;
 mod disk;
 mod dump;
 mod examine;

@@ -8,6 +8,7 @@ use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, Out, assemble, 
 use raidlab_metadata::{Source, Unreadable};
 
 use super::args::Members;
+use super::ddf;
 use super::disk::{LOOKED_AT, look};
 use super::stack::{self, Part};
 use crate::failure::Failure;
@@ -63,6 +64,12 @@ impl Found {
     pub(super) fn content(&self) -> Option<Inspected> {
         let mut engine = self.engine().ok()?;
         Some(inspect(&mut Content(&mut engine)))
+    }
+
+    /// Whether a device, or one below an array that is a member, is of a DDF container.
+    pub(super) fn is_ddf(&self) -> bool {
+        let own = self.inspected.iter().any(|one| one.ddf.is_some());
+        own || self.lower.iter().flatten().any(Self::is_ddf)
     }
 
     /// What is to be assembled.
@@ -147,7 +154,9 @@ pub(super) fn parts(options: &Members) -> Result<Vec<Part>, Failure> {
     }
     let part =
         |path: &PathBuf| Ok(Part { path: path.clone(), inspected: look(path)?, lower: None });
-    paths.iter().map(part).collect()
+    let mut parts = paths.iter().map(part).collect::<Result<Vec<_>, Failure>>()?;
+    ddf::choose(&mut parts, options.volume.as_deref())?;
+    Ok(parts)
 }
 
 /// What an array holds.

@@ -350,6 +350,9 @@ fn no_superblock(one: &Inspected) -> String {
     {
         return damage.to_string();
     }
+    if one.ddf.is_some() {
+        return "of a DDF container, with no part of this array".to_string();
+    }
     match (one.broken.first(), one.unreadable.first()) {
         (_, Some(version)) => {
             format!("the place of a superblock of version {version} cannot be read")

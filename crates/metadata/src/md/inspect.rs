@@ -3,6 +3,7 @@
 use raidlab_core::consistency::ArrayId;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
+use super::ddf::{self, Ddf};
 use super::logs::BLOCK;
 use super::{
     Aside, Bitmap, BitmapKind, Damage, Features, Frame, JournalBlock, PplHeader, Role, Superblock,
@@ -73,6 +74,8 @@ pub struct Inspected {
     pub bad: Option<Vec<(Sector, Sectors)>>,
     /// Partial parity, or the journal.
     pub log: LogSeen,
+    /// What it carries of DDF, where it has no superblock of md.
+    pub ddf: Option<Box<Ddf>>,
 }
 
 impl Inspected {
@@ -97,7 +100,10 @@ pub fn inspect(device: &mut dyn Source) -> Inspected {
     found.seen.sort_by_key(|seen| {
         (seen.damage.is_some(), std::cmp::Reverse(seen.superblock.created & SECONDS))
     });
-    let Some(one) = found.superblock().cloned() else { return found };
+    let Some(one) = found.superblock().cloned() else {
+        found.ddf = ddf::look(device).map(Box::new);
+        return found;
+    };
     found.bitmap = bitmap(device, &one);
     found.bad = bad(device, &one);
     found.log = log(device, &one);

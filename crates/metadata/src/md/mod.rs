@@ -10,6 +10,7 @@ mod assemble;
 pub mod bad_blocks;
 mod bitmap;
 mod create;
+pub mod ddf;
 mod device_numbers;
 mod features;
 mod fields;

@@ -113,6 +113,10 @@ fn start(options: &Assemble) -> Result<Started, Failure> {
                     (raidlab array add NAME DEVICE)";
         return Err(Failure::input(format!("--spare {what}")));
     }
+    if (options.write || options.overlay.is_some()) && found.is_ddf() {
+        let what = "arrays of a DDF container are only read in this version: leave out --write and --overlay";
+        return Err(Failure::input(what));
+    }
     let shown = floors::shown(&found);
     let started = match options.write || options.overlay.is_some() {
         true => write(options, &found, &shown)?,

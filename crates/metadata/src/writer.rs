@@ -66,6 +66,7 @@ impl RecordWriter {
     /// Nothing is known any more of what was written to the devices, which have so many sectors each.
     pub fn forget(&mut self, totals: impl Iterator<Item = Sectors>) {
         self.sequence = 0;
+        self.device_numbers = DeviceNumbers::new(self.members);
         for ((places, parameters), total) in
             self.places.iter_mut().zip(&self.parameters).zip(totals)
         {

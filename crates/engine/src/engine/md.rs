@@ -126,9 +126,9 @@ impl Engine {
             .iter_mut()
             .map(|one| (!matches!(one, Member::Absent)).then(|| look(&form, one)))
             .collect();
-        for (one, device) in looked.iter().zip(&devices) {
+        for (place, (one, device)) in looked.iter().zip(&devices).enumerate() {
             let Some(one) = one else { continue };
-            joined.check(&one.places).map_err(|why| on(not_joined(&why), device))?;
+            joined.check(place, &one.places).map_err(|why| on(not_joined(&why), device))?;
         }
         let found = joined.found(&mut looked, block, u64::from_le_bytes(random()?));
         let without = if options.run { joined.absent } else { [0; 2] };

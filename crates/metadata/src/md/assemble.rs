@@ -229,6 +229,8 @@ pub enum Cannot {
     Log(&'static str),
     /// It is of a kind that this version only reads.
     NotWritten(String),
+    /// Not all of the bitmap of a device that was given is known, so that none of it could be written.
+    Bitmap(usize),
     /// Two halves each went on without the other: who is with the newest, and who is not.
     Diverged(Vec<usize>, Vec<usize>),
 }
@@ -266,6 +268,12 @@ impl fmt::Display for Cannot {
             Self::NotWritten(what) => {
                 write!(f, "the array is only read in this version: {what}")
             }
+            Self::Bitmap(given) => write!(
+                f,
+                "the bitmap of device {} of those given cannot be read, or is larger than any that is written: leave \
+                 the device out, and add it as a fresh one",
+                given + 1
+            ),
             Self::Diverged(newest, other) => {
                 let list = |of: &[usize]| {
                     of.iter().map(|one| (one + 1).to_string()).collect::<Vec<_>>().join(" and ")

@@ -1,6 +1,6 @@
 //! Which numbers the devices of an array have, which is what superblocks list the roles of.
 
-use raidlab_core::contract::MemberBits;
+use raidlab_core::contract::{MemberBits, Superblock};
 
 use super::Role;
 use super::superblock::MOST_DEVICES;
@@ -62,6 +62,13 @@ impl DeviceNumbers {
         (first..most.min(MOST_DEVICES) as u16).chain(0..below).find(|number| !is_used(number))
     }
 
+    /// Whether another device than the one in a place has this number: it may have been given to a fresh one while the
+    /// device that had it was not there.
+    pub(super) fn is_others(&self, number: u16, place: usize) -> bool {
+        let others = self.numbers.iter().enumerate().filter(|(device, _)| *device != place);
+        others.filter_map(|(_, one)| *one).any(|one| one == number) || self.spares.contains(&number)
+    }
+
     /// Of version 0.90, where the number of a member is its place, and a device that is being rebuilt is a spare: who
     /// has everything has the number of its place.
     pub(crate) fn settle(&mut self, failed: MemberBits, rebuilding: MemberBits) {
@@ -73,12 +80,16 @@ impl DeviceNumbers {
         }
     }
 
-    /// The numbers of spares of version 0.90: those of members that are being rebuilt, too.
-    pub(super) fn v0_spares(&self, rebuilding: MemberBits) -> Vec<u16> {
+    /// The numbers of spares of version 0.90: those of devices in the places of members that are out, too, be they
+    /// rebuilt or wait for that. Only who has everything, or had, has the number of its place.
+    pub(super) fn v0_spares(&self, said: &Superblock) -> Vec<u16> {
         let members = self.numbers.iter().take(self.members).enumerate();
-        let rebuilt = members.filter(|(place, _)| rebuilding[place / 64] >> (place % 64) & 1 == 1);
-        let numbers = rebuilt.filter_map(|(_, number)| *number);
-        numbers.chain(self.spares.iter().copied()).collect()
+        let is_out = |place: usize| {
+            (said.failed[place / 64] | said.rebuilding[place / 64]) >> (place % 64) & 1 == 1
+        };
+        let numbers = members.filter(|(place, _)| is_out(*place)).filter_map(|(_, number)| *number);
+        let fresh = numbers.filter(|number| usize::from(*number) >= self.members);
+        fresh.chain(self.spares.iter().copied()).collect()
     }
 
     /// The number of the device in a place.
@@ -86,8 +97,8 @@ impl DeviceNumbers {
         self.numbers.get(place).copied().flatten().unwrap_or(place as u16)
     }
 
-    /// What each number is, by this set of members that are out of service. In what goes to a replacement that is
-    /// about to take over that is named, too.
+    /// What each number is, by this set of members that are out of service. A replacement has the role of its member,
+    /// too: who has taken over must be known to the others before anything else is recorded.
     pub(crate) fn roles(&self, failed: MemberBits, device: usize, least: usize) -> Vec<Role> {
         let used = self.numbers.iter().flatten().chain(&self.faulty).chain(&self.spares);
         let most = used.map(|number| usize::from(*number) + 1).max().unwrap_or(0);
@@ -102,6 +113,9 @@ impl DeviceNumbers {
             let is_failed = failed[place / 64] >> (place % 64) & 1 == 1;
             let role = if is_failed { Role::Faulty } else { Role::Member(place as u16) };
             number.iter().for_each(|number| say(*number, role));
+            let replacement = self.numbers.get(self.members + place).copied().flatten();
+            let replaces = replacement.filter(|_| !is_failed && number.is_some());
+            replaces.into_iter().for_each(|number| say(number, role));
         }
         if device >= self.members
             && let Some(Some(number)) = self.numbers.get(device)
@@ -131,11 +145,16 @@ mod tests {
         );
         let failed = device_numbers.roles([0b10, 0], 0, 0);
         assert_eq!(failed, [member(0), spare, member(2), spare, Role::Faulty]);
-        // A replacement of member 1 is named to itself alone, until it is the member.
+        // A replacement of member 1 is named beside it, but to itself alone when the member has failed.
         device_numbers.set(3 + 1, Some(3));
-        assert_eq!(device_numbers.roles([0, 0], 0, 0)[3], spare);
-        let own = device_numbers.roles([0, 0], 4, 0);
-        assert_eq!((own[3], own[4]), (member(1), member(1)));
+        for device in [0, 4] {
+            let roles = device_numbers.roles([0, 0], device, 0);
+            assert_eq!((roles[3], roles[4]), (member(1), member(1)));
+        }
+        let failed = device_numbers.roles([0b10, 0], 0, 0);
+        assert_eq!((failed[3], failed[4]), (spare, Role::Faulty));
+        let own = device_numbers.roles([0b10, 0], 4, 0);
+        assert_eq!((own[3], own[4]), (member(1), Role::Faulty));
         device_numbers.take_over(1, 4);
         let after = device_numbers.roles([0, 0], 0, 0);
         assert_eq!(after, [member(0), spare, member(2), member(1), Role::Faulty]);

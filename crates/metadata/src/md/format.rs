@@ -127,10 +127,12 @@ impl Md {
     /// it is the array's own up to its events, unless the device calls a member gone that the array has in service,
     /// as one does that went on alone.
     ///
-    /// Of version 0.90 it is a spare with a number of its own until it has everything.
+    /// Of version 0.90 it is a spare with a number of its own until it has everything. Of newer ones it gets another
+    /// number when its own was given to a fresh device since.
     pub fn returning(&self, looked: &mut Looked, newest: &Said, device_numbers: &DeviceNumbers) {
+        let place = looked.examined.superblock.whole().map_or(usize::MAX, |one| one.device.into());
         if let Some(kept) = looked.places.md_mut()
-            && kept.superblock().v0.is_some()
+            && (kept.superblock().v0.is_some() || device_numbers.is_others(kept.number(), place))
             && let Some(number) = device_numbers.free(kept.most_numbers())
         {
             kept.set_number(number);

@@ -118,11 +118,7 @@ fn consistency(
                 )));
             }
             BitmapSeen::Lost | BitmapSeen::None => {
-                return Err(not_written(format!(
-                    "the bitmap of device {} of those given cannot be read: leave the device out, and add it as a \
-                     fresh one",
-                    given + 1
-                )));
+                return Err(Cannot::Bitmap(given));
             }
         }
     }
@@ -240,12 +236,15 @@ impl Joined {
         self.sectors.get(place).copied().unwrap_or_default()
     }
 
-    /// What was given for a place is written so that records lie where the device takes them.
+    /// What was given for this place is written so that records lie where the device takes them, and all of its bitmap is
+    /// known.
     ///
     /// # Errors
-    /// [`Cannot::NotWritten`] where they do not.
-    pub fn check(&self, places: &Places) -> Result<(), Cannot> {
+    /// [`Cannot::NotWritten`] where they do not, [`Cannot::Bitmap`] where it is not.
+    pub fn check(&self, place: usize, places: &Places) -> Result<(), Cannot> {
+        let given = self.order.get(place).copied().flatten();
         match places.md() {
+            Some(kept) if kept.lacks_bitmap() => Err(Cannot::Bitmap(given.unwrap_or_default())),
             Some(kept) if kept.is_aligned() => Ok(()),
             _ => Err(not_written(
                 "its superblock or bitmap lies askew to the blocks of a device".into(),

@@ -126,6 +126,11 @@ impl Kept {
         words.iter().take(pages).map(|word| u64::from_le_bytes(*word)).collect()
     }
 
+    /// Whether its superblock names a bitmap which could not be read.
+    pub(super) fn lacks_bitmap(&self) -> bool {
+        self.superblock.features.has(Features::BITMAP) && self.bitmap.is_none()
+    }
+
     /// Whether records start and end on what the device writes together.
     pub(super) fn is_aligned(&self) -> bool {
         let places = [Some(self.superblock.super_offset), self.bitmap.as_ref().map(|one| one.at.0)];

@@ -413,7 +413,7 @@ impl V0 {
     /// of the spare with a number.
     pub(super) fn say(one: &mut Superblock, said: &Said, own: Own, numbers: &DeviceNumbers) {
         let Some(v0) = &mut one.v0 else { return };
-        let spares = numbers.v0_spares(said.rebuilding);
+        let spares = numbers.v0_spares(said);
         let is_in = |place: usize| {
             let bit = |word: MemberBits| word[place / 64] >> (place % 64) & 1 == 1;
             !bit(said.failed) && !bit(said.rebuilding)

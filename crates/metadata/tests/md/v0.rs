@@ -14,6 +14,8 @@ use raidlab_metadata::{MetadataFormat, RecordWriter};
 use super::device::{Disk, Numbers, creation};
 use super::images::{self, AT, DEVICE, NAMES};
 
+const MD: Md = Md { block: 1 };
+
 /// What is seen of a device with these bytes.
 fn seen(bytes: Vec<u8>) -> Inspected {
     inspect(&mut Disk(bytes))
@@ -367,10 +369,48 @@ fn no_bytes_make_it_panic() {
     }
 }
 
+/// A drive that was added and waits for its rebuild, behind a resync, is a spare with a number of its own; as member 0
+/// it would be taken at the next start, with all that it does not have.
+#[test]
+fn a_drive_that_waits_for_its_rebuild_is_a_spare() {
+    let one = read("five");
+    let mut disks = [0, 1, 2].map(|place| Disk(device(&member("five", place, &same))));
+    let area = MetaArea { log: Sectors(0), pages: 0, used: true };
+    let config = Config::uniform(layout(&one, &[], None).unwrap(), Sectors(16_256));
+    let mut writer = RecordWriter::new(one.array, &config, &area);
+    for (member, disk) in (0..).map(MemberIndex).zip(&mut disks) {
+        writer.know(member, &MD.examine(disk));
+    }
+    let model = writer.places(MemberIndex(0)).clone();
+    let mut fresh = Disk(vec![0; DEVICE]);
+    let ready = MD.ready(&mut fresh, &model, writer.device_numbers(), [0; 16]).unwrap();
+    writer.set_places(MemberIndex(1), ready.places);
+    let waits = Said { events: 30, failed: [0b10, 0], ..Said::default() };
+    let rebuilt = Said { failed: [0; 2], rebuilding: [0b10, 0], ..waits };
+    for said in [waits, rebuilt] {
+        for (place, disk) in [(0, &mut disks[0]), (1, &mut fresh)] {
+            let record = Record::Superblock(said);
+            let (at, payload, member) = (Sector(0), SegmentList::EMPTY, MemberIndex(place));
+            let meta = MetaIo { member, record, at, payload, flush: false, fua: true };
+            let mut head = vec![0; MD.head()];
+            let none = (0, 0, &mut std::iter::empty() as &mut dyn Iterator<Item = &[u8]>);
+            let put = writer.encode(&MD, &mut head, &meta, none).unwrap();
+            disk.0[put.at.bytes() as usize..][..put.bytes].copy_from_slice(&head[..put.bytes]);
+        }
+        let own = inspect(&mut fresh).superblock().unwrap().clone();
+        assert_eq!(
+            (own.number, own.role(), own.v0.as_ref().unwrap().own.number),
+            (3, Role::Spare, 3)
+        );
+        let other = inspect(&mut disks[0]).superblock().unwrap().clone();
+        assert_eq!((other.roles[1], other.roles[3]), (Role::Faulty, Role::Spare));
+        assert_eq!(other.v0.as_ref().unwrap().counts, [2, 3, 1, 1]);
+    }
+}
+
 /// What is written of a state of the array is what the kernel would write: on member 0 of three.
 #[test]
 fn a_state_is_written_as_the_kernel_has_it() {
-    const MD: Md = Md { block: 1 };
     let written = |said: Said| {
         let one = read("five");
         let mut disks = [0, 1, 2].map(|place| Disk(device(&member("five", place, &same))));

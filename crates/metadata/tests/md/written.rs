@@ -4,11 +4,12 @@ use raidlab_core::consistency::{Found, MetaArea};
 use raidlab_core::contract::Superblock as Said;
 use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 use raidlab_metadata::md::{
-    Allowed, Aside, Bitmap, BitmapKind, Features, Frame, Md, Role, Superblock, inspect, join,
+    Allowed, Aside, Bitmap, BitmapKind, Cannot, Features, Frame, Md, Role, Superblock, inspect,
+    join,
 };
-use raidlab_metadata::{MetadataFormat, RecordWriter};
+use raidlab_metadata::{Looked, MetadataFormat, RecordWriter, Source, Unreadable};
 
-use super::device::{Disk, disk, raid5};
+use super::device::{Disk, SECTORS, disk, raid5};
 
 const MD: Md = Md { block: 1 };
 
@@ -115,4 +116,68 @@ fn a_spare_is_one_to_whoever_looks_at_it() {
     let mut all: Vec<_> = disks.iter_mut().map(|disk| inspect(disk)).collect();
     all.push(seen);
     assert_eq!(join(&all, &Allowed::default()).unwrap().spares, [3]);
+}
+
+/// A device of which one sector cannot be read.
+struct Worn(Disk, Sector);
+
+impl Source for Worn {
+    fn sectors(&self) -> Sectors {
+        self.0.sectors()
+    }
+
+    fn logical_block(&self) -> u32 {
+        1
+    }
+
+    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
+        let is_worn = (at.0..at.0 + into.len() as u64 / 512).contains(&self.1.0);
+        if is_worn { Err(Unreadable) } else { self.0.read(at, into) }
+    }
+}
+
+/// The head of a bitmap says that there is one; without its bits no page of it could be written.
+#[test]
+fn a_member_whose_bits_cannot_be_read_is_not_written_to() {
+    for (worn, is_written) in [(40, true), (25, false), (31, false)] {
+        let members = three();
+        let mut devices: Vec<Worn> =
+            members.iter().map(|one| Worn(with_bitmap(one, 100, 90), Sector(40))).collect();
+        devices[2].1 = Sector(worn);
+        let all: Vec<_> = devices.iter_mut().map(|device| inspect(device)).collect();
+        let joined = join(&all, &Allowed::default()).unwrap();
+        let looked = MD.examine(&mut devices[2]);
+        let checked = joined.check(2, &looked.places);
+        assert_eq!(checked.is_ok(), is_written, "{worn}: {checked:?}");
+        assert!(is_written || checked == Err(Cannot::Bitmap(2)), "{worn}: {checked:?}");
+    }
+}
+
+/// A fresh device gets the number of one that was away; that one gets another when it comes back.
+#[test]
+fn no_two_devices_have_one_number() {
+    let members = three();
+    let looked = members.clone().map(|one| MD.examine(&mut disk(&one, &[])));
+    let layout = raidlab_metadata::md::layout(&members[0], &[], None).unwrap();
+    let area = MetaArea { log: Sectors(0), pages: 0, used: true };
+    let mut writer =
+        RecordWriter::new(members[0].array, &Config::uniform(layout, Sectors(1024)), &area);
+    writer.know(MemberIndex(0), &looked[0]);
+    let mut fresh = Disk(vec![0; SECTORS as usize * 512]);
+    let ready = MD.ready(&mut fresh, &looked[0].places, writer.device_numbers(), [34; 16]).unwrap();
+    writer.set_places(MemberIndex(1), ready.places);
+    // Member 2 had come with number 3 before the array was started without it.
+    let mut away = members[2].clone();
+    (away.number, away.roles[2], away.roles[3]) = (3, Role::Spare, Role::Member(2));
+    let mut back = MD.examine(&mut disk(&away, &[]));
+    let number = |looked: &Looked| looked.places.md().map(|kept| kept.number());
+    assert_eq!(number(&back), Some(3));
+    MD.returning(&mut back, &Said::default(), writer.device_numbers());
+    assert_eq!(number(&back), Some(4));
+    // One that nobody has is kept, be it in its own place or known to nobody.
+    let mut back = MD.examine(&mut disk(&members[2], &[]));
+    MD.returning(&mut back, &Said::default(), writer.device_numbers());
+    writer.know(MemberIndex(2), &back);
+    MD.returning(&mut back, &Said::default(), writer.device_numbers());
+    assert_eq!(number(&back), Some(2));
 }

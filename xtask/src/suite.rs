@@ -89,7 +89,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
     let [guest, grub] = timed("packages", &mut table, packages)?;
     let told = Facts { guest, grub, sample: sample(root), full: options.full };
     told.print();
-    let (sample, by) = (first_seed(told.sample).to_string(), told.sample.to_string());
+    let by = told.sample.to_string();
     let targets = Targets::read(root)?;
     let left = if told.full { Vec::new() } else { slow::left_to_others(root, told.sample)? };
     let (tests, guests) = (targets.without_guests(), targets.with_guests());
@@ -115,7 +115,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("doc tests", &|totals| test(&["--doc"], totals)),
         ("outside program", &|_| outside(root)),
         ("python", &|totals| python(root, told.sample, totals)),
-        ("checker", &|_| check(root, &["--from", &sample])),
+        ("checker", &|_| checker(root, told.sample)),
         ("seeded bugs", &|_| check(root, &["--bugs", "--sample", "6", "--by", &by])),
         ("instructions", &|_| crate::instructions::run(root, false)),
         ("documents", &|totals| documents(root, told.sample, totals)),
@@ -290,6 +290,20 @@ fn first_seed(sample: u32) -> u32 {
 /// The raidlab that tests built: a build for each step would take longer than the steps.
 fn program(root: &Path) -> PathBuf {
     target_directory(root).join("debug/raidlab")
+}
+
+/// Versions of Linux md's metadata, of which the checker takes one for each number.
+const MD: [&str; 4] = ["0.90", "1.0", "1.1", "1.2"];
+
+/// Runs the checker on a sample, then some seeds of it through the bytes of md's metadata.
+fn checker(root: &Path, sample: u32) -> io::Result<Outcome> {
+    let from = first_seed(sample).to_string();
+    let version = MD[sample as usize % MD.len()];
+    let through_md = ["--metadata", version, "--seeds", "800", "--from", &from];
+    match check(root, &["--from", &from])? {
+        Outcome::Passed => check(root, &through_md),
+        other => Ok(other),
+    }
 }
 
 /// Runs the checker.

@@ -18,6 +18,7 @@
 //! bitmap.
 
 mod bytes;
+mod md;
 mod records;
 
 use std::fmt;
@@ -28,7 +29,8 @@ use raidlab_core::{Array, Config, Consistency, MemberIndex};
 
 use super::content::{Content, EMPTY, hash_all, mix};
 use super::shape::{Set, has};
-use records::hash_of;
+pub use bytes::Format;
+pub(crate) use records::hash_of;
 
 /// What identifies every array under check.
 pub const IDENTITY: ArrayId = *b"raidlab's check.";
@@ -69,8 +71,8 @@ impl Span {
 struct Pending {
     at: u32,
     device: u16,
-    /// An entry of a log, which is there as a whole or torn.
-    whole: bool,
+    /// What of its write is there together.
+    whole: Whole,
     value: Content,
     ticket: u32,
     /// When it was completed; [`IN_FLIGHT`] until then.
@@ -80,6 +82,36 @@ struct Pending {
 }
 
 const IN_FLIGHT: u32 = u32::MAX;
+
+/// What of a write is there together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whole {
+    /// Each sector by itself.
+    Sectors,
+    /// An entry of a log, which is there as a whole or torn.
+    Entry,
+    /// All of it or nothing.
+    Together,
+}
+
+/// Room for records behind data and log.
+enum Room<'a> {
+    /// As the own format needs it.
+    Own(&'a MetaArea),
+    /// So many sectors of each member, for md's.
+    Md(u32),
+}
+
+impl Pending {
+    /// What decides whether it is there.
+    const fn kind(&self) -> FateKind {
+        match self.whole {
+            Whole::Sectors => FateKind::Sector(self.at),
+            Whole::Entry => FateKind::Entry(self.ticket),
+            Whole::Together => FateKind::Together(self.ticket),
+        }
+    }
+}
 
 /// A record by the number that stands for it in its sectors.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +147,8 @@ enum FateKind {
     Sector(u32),
     /// An entry of a log: nothing of it, torn, or whole.
     Entry(u32),
+    /// Sectors that are written together: nothing of them, or all.
+    Together(u32),
 }
 
 impl fmt::Display for Fate {
@@ -124,6 +158,7 @@ impl fmt::Display for Fate {
         match self.kind {
             FateKind::Sector(_) => write!(f, "d{}+{}", self.device.0, self.at),
             FateKind::Entry(_) => write!(f, "d{} entry +{}", self.device.0, self.at),
+            FateKind::Together(_) => write!(f, "d{} together +{}", self.device.0, self.at),
         }
     }
 }
@@ -176,8 +211,8 @@ impl Drives {
         Self::of(array, config, replacements, None)
     }
 
-    /// `area`: records are bytes, in so much room.
-    fn of(array: &Array, config: &Config, replacements: bool, area: Option<&MetaArea>) -> Self {
+    /// `room`: records are bytes, in so much room.
+    fn of(array: &Array, config: &Config, replacements: bool, room: Option<Room<'_>>) -> Self {
         let members = config.layout.members;
         let largest = config.members.iter().map(|m| m.sectors.0).max().unwrap_or(0);
         let pages = match config.settings.consistency {
@@ -199,8 +234,10 @@ impl Drives {
             let log = array.log_sectors(MemberIndex(log_of)).0 as u32 * u32::from(is_there);
             let pages = pages * u32::from(is_there);
             let block = config.members.first().map_or(1, |member| member.logical_block);
-            let tail = match area {
+            let tail = match room {
                 None => 1 + pages,
+                Some(Room::Md(tail)) if is_there && device < 2 * members => tail,
+                Some(Room::Md(_)) => 0,
                 // Where a log device ends is where its superblocks lie.
                 Some(_) if device == 2 * members => {
                     if log > 0 {
@@ -209,7 +246,7 @@ impl Drives {
                         0
                     }
                 }
-                Some(area) if is_there => (area.sectors().0 - area.log.0) as u32,
+                Some(Room::Own(area)) if is_there => (area.sectors().0 - area.log.0) as u32,
                 Some(_) => 0,
             };
             let span = Span { base, data, log, pages, tail, block };
@@ -321,32 +358,32 @@ impl Drives {
         let Ticket(ticket) = self.ticket();
         let first = self.index(device, at);
         for (at, value) in (first..).zip(values) {
-            let (device, whole, done, after) = (device.0, false, IN_FLIGHT, 0);
+            let (device, whole, done, after) = (device.0, Whole::Sectors, IN_FLIGHT, 0);
             self.pending.push(Pending { at, device, whole, value, ticket, done, after });
         }
         Ticket(ticket)
     }
 
-    /// A metadata record is sent. `at` is where in the log an entry starts, `payload` its payload;
-    /// `flush` puts everything completed before on the medium first.
+    /// A metadata record is sent, or one of its parts; whether there is another one then. `at` is where in the log an
+    /// entry starts, `payload` its payload; `flush` puts everything completed before on the medium first.
     pub fn send_record(
         &mut self,
-        device: MemberIndex,
-        record: Record,
+        (device, record, part): (MemberIndex, Record, u32),
         at: u64,
         payload: &[Content],
         flush: bool,
-    ) -> Ticket {
+    ) -> (Ticket, bool) {
         let Ticket(ticket) = self.ticket();
-        let after = if flush { self.tick() } else { 0 };
+        let after = if flush && part == 0 { self.tick() } else { 0 };
         if self.bytes.is_some() {
-            return self.send_bytes(device, record, at, payload, (ticket, after));
+            let numbers = (part, ticket, after);
+            return (Ticket(ticket), self.send_bytes((device, record, at), payload, numbers));
         }
         let span = self.spans[device.at()];
         let pending = Pending {
             at: span.superblock(),
             device: device.0,
-            whole: false,
+            whole: Whole::Sectors,
             value: EMPTY,
             ticket,
             done: IN_FLIGHT,
@@ -366,11 +403,11 @@ impl Drives {
                 let header = self.name(record, first, payload);
                 let headers = std::iter::repeat_n(header, LOG_HEADER as usize);
                 for (at, value) in (first..).zip(headers.chain(payload.iter().copied())) {
-                    self.pending.push(Pending { at, value, whole: true, ..pending });
+                    self.pending.push(Pending { at, value, whole: Whole::Entry, ..pending });
                 }
             }
         }
-        Ticket(ticket)
+        (Ticket(ticket), false)
     }
 
     /// The number that stands for a record.
@@ -573,15 +610,12 @@ impl Drives {
     pub fn fates(&self) -> Vec<Fate> {
         let mut fates: Vec<Fate> = Vec::new();
         for pending in &self.pending {
-            let kind = match pending.whole {
-                true => FateKind::Entry(pending.ticket),
-                false => FateKind::Sector(pending.at),
-            };
+            let kind = pending.kind();
             match fates.iter_mut().find(|fate| fate.kind == kind) {
-                Some(fate) if !pending.whole => fate.ways += 1,
+                Some(fate) if pending.whole == Whole::Sectors => fate.ways += 1,
                 Some(_) => {}
                 None => {
-                    let ways = if pending.whole { 3 } else { 2 };
+                    let ways = if pending.whole == Whole::Entry { 3 } else { 2 };
                     let device = MemberIndex(pending.device);
                     let at = pending.at - self.spans[device.at()].base;
                     fates.push(Fate { device, ways, at, kind });
@@ -597,10 +631,7 @@ impl Drives {
         // A chosen record proves that the flush before it was done.
         let mut floors = Vec::new();
         let chosen = |p: &Pending| {
-            let index = fates.iter().position(|fate| match fate.kind {
-                FateKind::Entry(ticket) => p.whole && ticket == p.ticket,
-                FateKind::Sector(at) => !p.whole && at == p.at,
-            });
+            let index = fates.iter().position(|fate| fate.kind == p.kind());
             index.map_or(0, |index| picks[index])
         };
         if self.pending.iter().any(|pending| pending.after != 0) {
@@ -615,7 +646,7 @@ impl Drives {
         for (fate, pick) in fates.iter().zip(picks) {
             if let (FateKind::Sector(at), true) = (fate.kind, *pick > 0) {
                 let floor = floors.get(fate.device.at()).copied().unwrap_or(0);
-                let mut values = self.pending.iter().filter(|p| p.at == at && !p.whole);
+                let mut values = self.pending.iter().filter(|p| p.kind() == FateKind::Sector(at));
                 if let Some(p) = values.nth(*pick as usize - 1)
                     && p.done >= floor
                 {
@@ -627,11 +658,10 @@ impl Drives {
         while index < self.pending.len() {
             let p = self.pending[index];
             let run = self.pending[index..].iter().take_while(|q| q.ticket == p.ticket).count();
-            let pick = if p.whole { chosen(&p) } else { 0 };
-            // Torn: all but the last sector.
-            let there = match pick {
-                0 => 0,
-                1 => run - 1,
+            let there = match (p.whole, chosen(&p)) {
+                (Whole::Sectors, _) | (_, 0) => 0,
+                // Torn: all but the last sector.
+                (Whole::Entry, 1) => run - 1,
                 _ => run,
             };
             for q in &self.pending[index..index + there] {
@@ -645,10 +675,7 @@ impl Drives {
     /// a record that was sent with a flush is.
     fn raise_floors(&self, fates: &[Fate], picks: &[u32], floors: &mut [u32]) {
         for (fate, pick) in fates.iter().zip(picks).filter(|(_, pick)| **pick > 0) {
-            let mut chosen = self.pending.iter().filter(|p| match fate.kind {
-                FateKind::Entry(ticket) => p.whole && p.ticket == ticket,
-                FateKind::Sector(at) => !p.whole && p.at == at,
-            });
+            let mut chosen = self.pending.iter().filter(|p| p.kind() == fate.kind);
             let skip =
                 if matches!(fate.kind, FateKind::Sector(_)) { *pick as usize - 1 } else { 0 };
             if let Some(p) = chosen.nth(skip) {

@@ -6,17 +6,20 @@ use raidlab_core::{Consistency, Layout, Level, Sectors};
 use super::caught::caught;
 use super::content::mix;
 use super::crash::{self, Counts, CrashConfig};
+use super::device::Format;
 use super::fault_points::{self, FaultPointConfig, FaultPointViolation, Operation};
 use super::reproduction::{self, Case, Reproduction};
 use super::swarm::{self, Hits, Mode, Options, Shares};
 
-/// Which levels and consistency modes are checked; empty for all.
+/// Which levels and consistency modes are checked, empty for all, and how records are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Levels.
     pub levels: Vec<Level>,
     /// Modes.
     pub modes: Vec<Mode>,
+    /// All records are bytes of this format; `None`: some are, of the own one.
+    pub format: Option<Format>,
 }
 
 /// Small arrays whose crashes are enumerated: of all levels with redundancy.
@@ -61,6 +64,11 @@ impl Choice {
         self.levels.is_empty() || self.levels.contains(&level)
     }
 
+    /// Whether records can be kept so.
+    fn has(&self, layout: &Layout, consistency: Consistency) -> bool {
+        self.format.is_none_or(|format| format.has(layout, consistency))
+    }
+
     fn has_mode(&self, mode: Mode) -> bool {
         self.modes.is_empty() || self.modes.contains(&mode)
     }
@@ -81,7 +89,26 @@ impl Choice {
         chosen.flat_map(move |layout| {
             let modes = Mode::ALL.into_iter();
             let fits = move |mode: &Mode| self.has_mode(*mode) && mode.fits(layout.level);
-            modes.filter(fits).map(move |mode| (layout.clone(), consistency(mode)))
+            let all = modes.filter(fits).map(move |mode| (layout.clone(), consistency(mode)));
+            all.filter(|(layout, consistency)| self.has(layout, *consistency))
+        })
+    }
+
+    /// A level or mode that is chosen and that the format does not have, by its name, if there is one.
+    #[must_use]
+    pub fn not_kept(&self) -> Option<String> {
+        let format = self.format?;
+        let has = |level: Level, mode: Mode| {
+            level
+                .small_arrays()
+                .iter()
+                .any(|members| format.has(&Layout::new(level, *members), consistency(mode)))
+        };
+        let modes = |level: Level| Mode::ALL.into_iter().any(|mode| has(level, mode));
+        let levels = |mode: Mode| Level::ALL.into_iter().any(|level| has(level, mode));
+        let level = self.levels.iter().find(|level| !modes(**level)).map(ToString::to_string);
+        level.or_else(|| {
+            self.modes.iter().find(|mode| !levels(**mode)).map(|mode| mode.name().to_owned())
         })
     }
 
@@ -89,7 +116,8 @@ impl Choice {
     /// that is chosen has redundancy.
     #[must_use]
     pub fn swarm(&self) -> Vec<Options> {
-        let of = |level, mode| Options { level, mode, ..Options::default() };
+        let format = self.format;
+        let of = |level, mode| Options { level, mode, format, ..Options::default() };
         let levels = swarm::levels().filter(|level| self.levels.contains(level));
         match (self.levels.is_empty(), self.modes.is_empty()) {
             (true, true) => vec![of(None, None)],
@@ -105,24 +133,34 @@ impl Choice {
 
     /// Every array whose crashes are enumerated.
     pub fn crashes(&self) -> impl Iterator<Item = CrashConfig> + '_ {
-        self.of(crash_arrays()).map(|(layout, mode)| CrashConfig::of(layout, mode))
+        self.of(crash_arrays()).map(|(layout, mode)| {
+            let config = CrashConfig::of(layout, mode);
+            match self.format {
+                Some(format) => config.in_bytes(format),
+                None => config,
+            }
+        })
     }
 
-    /// The same with records as bytes, where there are any: as many arrays as so many states are enough for.
+    /// The same with records as bytes, where there are any and the others' are none: as many arrays as so many states
+    /// are enough for.
     pub fn crashes_in_bytes(&self, states: u64) -> impl Iterator<Item = CrashConfig> + '_ {
-        let config = |(layout, mode)| CrashConfig::of(layout, mode).in_bytes();
+        let config = |(layout, mode)| CrashConfig::of(layout, mode).in_bytes(Format::Own);
         let kept =
             |config: &CrashConfig| config.harness.array.settings.consistency.has_superblocks();
-        let enough = (states / LEAST_IN_BYTES) as usize;
-        self.of(arrays_in_bytes()).map(config).filter(kept).take(enough)
+        let enough = if self.format.is_none() { states / LEAST_IN_BYTES } else { 0 };
+        self.of(arrays_in_bytes()).map(config).filter(kept).take(enough as usize)
     }
 
-    /// Every array whose I/Os fail, once for each operation; those with superblocks also with records as bytes.
+    /// Every array whose I/Os fail, once for each operation; those with superblocks also with records as bytes, or only
+    /// so.
     pub fn failures(&self) -> impl Iterator<Item = FaultPointConfig> + '_ {
         self.of(fault_point_arrays()).flat_map(|(layout, mode)| {
             let config = FaultPointConfig::of(layout, mode);
-            let in_bytes = mode.has_superblocks().then(|| config.clone().in_bytes());
-            std::iter::once(config).chain(in_bytes).flat_map(|config| {
+            let format = self.format.unwrap_or(Format::Own);
+            let in_bytes = mode.has_superblocks().then(|| config.clone().in_bytes(format));
+            let by_numbers = self.format.is_none().then_some(config);
+            by_numbers.into_iter().chain(in_bytes).flat_map(|config| {
                 Operation::ALL
                     .into_iter()
                     .map(move |one| FaultPointConfig { only: Some(one), ..config.clone() })
@@ -395,7 +433,8 @@ fn failures(config: &FaultPointConfig) -> Report {
         Ok(counts) => counts.runs,
         Err(violation) => violation.run,
     };
-    report.tally.failures_in_bytes = if config.harness.bytes { report.tally.failures } else { 0 };
+    let in_bytes = config.harness.bytes.is_some();
+    report.tally.failures_in_bytes = if in_bytes { report.tally.failures } else { 0 };
     report.tally.hash = report.tally.failures;
     if let Ok(counts) = &ended {
         let ios = counts.operations.iter().map(|(_, ios, _)| u64::from(*ios));
@@ -431,7 +470,7 @@ fn crashes(config: &CrashConfig, progress: &mut dyn FnMut(u64)) -> Report {
         Err(violation) => Counts { states: violation.states, ..last },
     };
     let Counts { programs, moments, states, distinct, nested, forced, .. } = report.tally.crashes;
-    report.tally.states_in_bytes = if config.harness.bytes { states } else { 0 };
+    report.tally.states_in_bytes = if config.harness.bytes.is_some() { states } else { 0 };
     report.tally.hash =
         [programs, moments, states, distinct, nested, forced].into_iter().fold(0, mix);
     report.tally.broken = u64::from(ended.is_err());

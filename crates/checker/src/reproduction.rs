@@ -9,7 +9,7 @@
 //! * `hole`: the search for the write hole.
 //!
 //! An empty list is `none`. A level with `+far2`, say, behind it: another layout than its default. A mode with `+bytes`
-//! behind it: records are bytes.
+//! behind it: records are bytes; with `+1.2`, say: in that version of Linux md's format.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -18,6 +18,7 @@ use raidlab_core::{Layout, LayoutError};
 
 use super::caught::caught;
 use super::crash::{self, CrashConfig, Op};
+use super::device::Format;
 use super::fault_points::{self, Failure, FaultPointConfig, Operation, Strike};
 use super::part::{consistency, write_hole};
 use super::shape::Set;
@@ -30,8 +31,8 @@ pub struct Small {
     pub layout: Layout,
     /// Its mode.
     pub mode: Mode,
-    /// Records are bytes.
-    pub bytes: bool,
+    /// By which format records are bytes.
+    pub bytes: Option<Format>,
 }
 
 /// One run, as the argument of `--replay` names it.
@@ -99,6 +100,9 @@ impl Display for Reproduction {
             if let Some(mode) = self.options.mode {
                 write!(f, "--mode {} ", mode.name())?;
             }
+            if let Some(format) = self.options.format {
+                write!(f, "--metadata {} ", format.name())?;
+            }
         }
         #[cfg(debug_assertions)]
         if let Some(bug) = self.options.bug {
@@ -123,8 +127,14 @@ fn undotted(text: &str) -> Option<Vec<u32>> {
 
 /// An empty list.
 const NONE: &str = "none";
-/// Records are bytes.
-const BYTES: &str = "+bytes";
+/// What stands behind a mode where records are bytes of a format.
+fn suffix(format: Format) -> String {
+    match format {
+        Format::Own => "+bytes".into(),
+        Format::Md(version) => format!("+{version}"),
+    }
+}
+
 /// No crash: to the end of the program.
 const END: &str = "end";
 
@@ -133,7 +143,7 @@ impl Display for Small {
         let Layout { level, members, .. } = self.layout;
         let name = self.layout.to_string();
         let parameters: String = name.split(' ').skip(1).map(|word| format!("+{word}")).collect();
-        let bytes = if self.bytes { BYTES } else { "" };
+        let bytes = self.bytes.map(suffix).unwrap_or_default();
         write!(f, "{level}{parameters}:{members}:{}{bytes}", self.mode.name())
     }
 }
@@ -191,12 +201,11 @@ fn small(level: &str, members: &str, mode: &str) -> Result<Small, String> {
     if layout != crash::without_chunk(&layout) {
         return Err("small arrays have a chunk of their own".into());
     }
-    let (name, bytes) = match mode.strip_suffix(BYTES) {
-        Some(name) => (name, true),
-        None => (mode, false),
-    };
+    let stripped = |format: Format| Some((mode.strip_suffix(&suffix(format))?, Some(format)));
+    let (name, bytes) = Format::ALL.into_iter().find_map(stripped).unwrap_or((mode, None));
     let mode = Mode::ALL.into_iter().find(|known| known.name() == name);
-    let can_be = |mode: &Mode| mode.fits(level) && !(bytes && *mode == Mode::None);
+    let has = |mode: Mode| bytes.is_none_or(|format| format.has(&layout, consistency(mode)));
+    let can_be = |mode: &Mode| mode.fits(level) && has(*mode);
     let mode = mode.filter(can_be).ok_or("not a mode of this level")?;
     let small = Small { layout, mode, bytes };
     // What cannot be set up is told here.
@@ -236,12 +245,18 @@ fn crash_of(array: Small, [seed, lost]: [&str; 2], lists: [&str; 3]) -> Option<C
 impl Small {
     fn crash(&self) -> CrashConfig {
         let config = CrashConfig::of(self.layout.clone(), consistency(self.mode));
-        if self.bytes { config.in_bytes() } else { config }
+        match self.bytes {
+            Some(format) => config.in_bytes(format),
+            None => config,
+        }
     }
 
     fn fault_points(&self) -> FaultPointConfig {
         let config = FaultPointConfig::of(self.layout.clone(), consistency(self.mode));
-        if self.bytes { config.in_bytes() } else { config }
+        match self.bytes {
+            Some(format) => config.in_bytes(format),
+            None => config,
+        }
     }
 }
 
@@ -353,11 +368,12 @@ mod tests {
     use raidlab_core::Level;
 
     use super::*;
+    use raidlab_metadata::md::Version;
 
     #[test]
     fn what_is_printed_is_read() {
         let mode = Mode::PartialParity;
-        let array = Small { layout: Layout::new(Level::Raid5, 3), mode, bytes: false };
+        let array = Small { layout: Layout::new(Level::Raid5, 3), mode, bytes: None };
         let far = Layout::new(Level::Raid10, 4).with_far(2).with_near(2);
         let strike = |at, failure, sticky| Strike { at, failure, sticky };
         let strikes = vec![strike(12, Failure::Media, false), strike(14, Failure::LateWrite, true)];
@@ -387,7 +403,7 @@ mod tests {
             ),
             (
                 Case::Failure {
-                    array: Small { bytes: true, ..array.clone() },
+                    array: Small { bytes: Some(Format::Own), ..array.clone() },
                     operation,
                     strikes: Vec::new(),
                 },
@@ -395,7 +411,19 @@ mod tests {
             ),
             (
                 Case::Failure {
-                    array: Small { layout: far, mode: Mode::Bitmap, bytes: false },
+                    array: Small {
+                        mode: Mode::Bitmap,
+                        bytes: Some(Format::Md(Version::V0_90)),
+                        ..array.clone()
+                    },
+                    operation,
+                    strikes: Vec::new(),
+                },
+                "failure:raid5:3:bitmap+0.90:RepairUnknown:none",
+            ),
+            (
+                Case::Failure {
+                    array: Small { layout: far, mode: Mode::Bitmap, bytes: None },
                     operation,
                     strikes: Vec::new(),
                 },
@@ -418,6 +446,8 @@ mod tests {
             "holes",
             "failure:raid7:3:ppl:Read:none",
             "failure:raid6:5:ppl:Read:none",
+            "failure:raid5:3:ppl+1.2:Read:none",
+            "failure:raid3:3:resync+1.2:Read:none",
             "failure:raid10+far5:4:bitmap:Read:none",
             "failure:raid10+chunk=4K:4:bitmap:Read:none",
             "failure:raid5+far2:4:bitmap:Read:none",

@@ -3,6 +3,7 @@
 mod crash;
 mod drives;
 mod fault_points;
+mod md;
 mod reproduction;
 mod rig;
 mod swarm;

@@ -109,9 +109,9 @@ fn entry(generation: u64) -> Record {
 fn a_torn_log_entry_is_no_entry() {
     let config = config(Level::Raid5, 3, Consistency::PartialParity { slots: 6 });
     let mut drives = drives(&config);
-    let old = drives.send_record(ONE, entry(1), 0, &[5, 6], false);
+    let (old, _) = drives.send_record((ONE, entry(1), 0), 0, &[5, 6], false);
     drives.complete(old, true);
-    drives.send_record(ONE, entry(2), 0, &[7, 8], false);
+    drives.send_record((ONE, entry(2), 0), 0, &[7, 8], false);
     let fates = drives.fates();
     assert_eq!((fates.len(), fates[0].ways), (1, 3));
     let mut seen = Vec::new();
@@ -135,7 +135,7 @@ fn a_record_with_a_flush_before_it_never_overtakes() {
     let data = drives.send_write(ONE, 0, [1].into_iter());
     drives.complete(data, false);
     let superblock = Superblock { events: 7, ..Superblock::default() };
-    drives.send_record(ONE, Record::Superblock(superblock), 0, &[], true);
+    drives.send_record((ONE, Record::Superblock(superblock), 0), 0, &[], true);
     let fates = drives.fates();
     assert_eq!(fates.len(), 2);
     for picks in [[0, 0], [1, 0], [0, 1], [1, 1]] {

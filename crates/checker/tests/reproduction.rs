@@ -97,7 +97,10 @@ mod planted {
         for (level, members, mode, bug) in bugs {
             let config = CrashConfig::new(level, members, consistency(mode));
             is_found_again(&Part::Crashes(Box::new(config.clone())), bug);
-            is_found_again(&Part::Crashes(Box::new(config.in_bytes())), bug);
+            is_found_again(
+                &Part::Crashes(Box::new(config.in_bytes(raidlab_checker::device::Format::Own))),
+                bug,
+            );
         }
     }
 
@@ -106,7 +109,7 @@ mod planted {
         let bugs =
             [(Mode::Resync, Bug::CacheNotInvalidated), (Mode::Bitmap, Bug::StaleMemberAccepted)];
         for (mode, bug) in bugs {
-            let choice = Choice { levels: Vec::new(), modes: vec![mode] };
+            let choice = Choice { levels: Vec::new(), modes: vec![mode], format: None };
             let part = Part::Seeds { from: 0, count: 400, options: choice.swarm() };
             let report = is_found_again(&part, bug);
             let command = report.broken[0].replay.to_string();

@@ -33,7 +33,8 @@ fn number(document: &str, name: &str) -> u64 {
 fn the_help_names_the_flags() {
     let help = raidlab(["check", "--help"]).good().stdout;
     let flags = ["--level", "--mode", "--seeds", "--from", "--crash-states", "--failures"];
-    let more = ["--pairs", "--replay", "--bugs", "--sample", "--by", "--threads", "--json"];
+    let more =
+        ["--pairs", "--metadata", "--replay", "--bugs", "--sample", "--by", "--threads", "--json"];
     for flag in flags.iter().chain(&more) {
         assert!(help.contains(flag), "{flag}");
     }
@@ -73,6 +74,20 @@ fn threads_make_no_difference() {
 }
 
 #[test]
+fn all_records_go_through_the_bytes_of_md() {
+    let flags = ["check", "--metadata=1.2", "--level=raid1", "--mode=bitmap", "--crash-states=900"];
+    let ran = raidlab(flags.iter().chain(&["--seeds=40", "--quiet", "--json", "-"])).good();
+    let document = &ran.stdout;
+    assert_eq!(figure(document, "metadata"), "1.2");
+    assert_eq!(number(document, "states_in_bytes"), number(document, "crash_states"));
+    assert_eq!(figure(document, "write_hole_after"), Value::Null);
+    assert_eq!((number(document, "seeds"), figure(document, "broken")), (40, json!([])));
+    let replay = ["check", "--metadata=1.2", "--level=raid1", "--mode=bitmap", "--replay", "3"];
+    let of_md = raidlab(replay).good().stdout;
+    assert_ne!(raidlab(replay[..1].iter().chain(&replay[2..])).good().stdout, of_md);
+}
+
+#[test]
 fn the_write_hole_of_raid5_is_shown() {
     let scratch = Scratch::new("hole");
     let json = scratch.path().join("check.json");
@@ -105,6 +120,10 @@ fn what_cannot_be_checked_is_refused() {
     refused(&["--level=raid7"], &["is not a level; known: linear, raid0"]);
     refused(&["--mode=log"], &["not a mode; known: none, resync, bitmap, ppl, journal"]);
     refused(&["--level=raid1", "--mode=ppl"], &["--mode ppl: only raid5 can have it"]);
+    refused(&["--metadata=md"], &["not a format; known: own, 0.90, 1.0, 1.1, 1.2"]);
+    refused(&["--metadata=1.2", "--mode=ppl"], &["--metadata 1.2: it has no ppl, but raid1"]);
+    refused(&["--metadata=0.90", "--level=raid3"], &["--metadata 0.90: it has no raid3"]);
+    refused(&["--metadata=own", "--mode=none"], &["--metadata own: it has no none"]);
     refused(&["--seeds=0"], &["nothing to do"]);
     refused(&["--level=raid0", "--seeds=10"], &["nothing to do", "a level that has redundancy"]);
     refused(&["--level=raid0", "--replay=1"], &["only levels with redundancy"]);

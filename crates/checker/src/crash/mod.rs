@@ -27,6 +27,7 @@ use raidlab_core::{
     Config, ConfigError, Consistency, Layout, Level, Limits, Nanos, Sectors, Settings,
 };
 
+use super::device::Format;
 use super::harness::{Harness, HarnessConfig};
 use super::shape::Set;
 use raidlab_random::SplitMix64;
@@ -109,8 +110,8 @@ impl CrashConfig {
 
     /// The same with records as bytes.
     #[must_use]
-    pub fn in_bytes(mut self) -> Self {
-        self.harness.bytes = true;
+    pub fn in_bytes(mut self, format: Format) -> Self {
+        self.harness.put_in_bytes(format);
         self
     }
 
@@ -131,7 +132,11 @@ pub(super) fn name_of(harness: &HarnessConfig) -> String {
         Consistency::Journal { .. } => "journal",
     };
     let layout = without_chunk(&harness.array.layout);
-    let bytes = if harness.bytes { " bytes" } else { "" };
+    let bytes = match harness.bytes {
+        None => String::new(),
+        Some(Format::Own) => " bytes".into(),
+        Some(Format::Md(version)) => format!(" md {version}"),
+    };
     format!("{layout} {mode}{bytes}")
 }
 

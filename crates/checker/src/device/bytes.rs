@@ -11,16 +11,72 @@ use std::collections::BTreeMap;
 
 use raidlab_core::consistency::{Finding, Found, MetaArea, RECORD};
 use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock};
-use raidlab_core::{Array, Config, MemberIndex, SECTOR_BYTES, Sector, Sectors};
-use raidlab_metadata::{ArrayId, Looked, MetadataFormat, Own, RecordWriter, Source, Unreadable};
+use raidlab_core::{
+    Array, Config, Consistency, Layout, Level, MemberIndex, SECTOR_BYTES, Sector, Sectors,
+};
+use raidlab_metadata::md::{Version, word};
+use raidlab_metadata::{
+    ArrayId, Looked, MetadataFormat, Own, Put, RecordWriter, Source, Unreadable,
+};
 
-use super::{Content, Drives, EMPTY, IDENTITY, IN_FLIGHT, Pending, Ticket, hash_all, mix};
+use super::md::{self, Ground};
+use super::{
+    Content, Drives, EMPTY, IDENTITY, IN_FLIGHT, Pending, Room, Ticket, Whole, hash_all, mix,
+};
 
-/// How arrays under check keep their records.
-const FORMAT: Own = Own;
-const SECTOR: usize = SECTOR_BYTES as usize;
+pub(super) const SECTOR: usize = SECTOR_BYTES as usize;
 /// What identifies another array.
-const ANOTHER: ArrayId = *b"some other array";
+pub(super) const ANOTHER: ArrayId = *b"some other array";
+
+/// In whose format records are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// raidlab's own.
+    Own,
+    /// That of Linux md, in this version.
+    Md(Version),
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Own,
+        Self::Md(Version::V0_90),
+        Self::Md(Version::V1_0),
+        Self::Md(Version::V1_1),
+        Self::Md(Version::V1_2),
+    ];
+
+    /// The name that commands take.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Md(version) => version.name(),
+        }
+    }
+
+    /// Sectors that it counts what is used of a member in.
+    #[must_use]
+    pub const fn granule(self) -> u64 {
+        if matches!(self, Self::Md(Version::V0_90)) { 2 } else { 1 }
+    }
+
+    /// Whether it can say that an array has this layout and keeps its redundancy consistent so.
+    #[must_use]
+    pub fn has(self, layout: &Layout, consistency: Consistency) -> bool {
+        match self {
+            Self::Own => consistency.has_superblocks(),
+            Self::Md(version) => {
+                let mode = matches!(consistency, Consistency::Resync | Consistency::Bitmap { .. });
+                let few = version != Version::V0_90 || layout.members <= md::MOST_V0_MEMBERS;
+                // Of two members with P md's format does not tell that they are no copies.
+                let same = layout.level != Level::Raid5 || layout.members > 2;
+                mode && few && same && word(layout).is_some()
+            }
+        }
+    }
+}
 
 /// What a sector holds.
 type Bytes512 = [u8; SECTOR];
@@ -28,27 +84,63 @@ type Bytes512 = [u8; SECTOR];
 /// What stands for records as bytes, and what one who writes them must know.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
-    writer: RecordWriter,
+    pub(super) format: Format,
+    /// Sectors that drives write together.
+    pub(super) block: u32,
+    /// Where things stand on each device of an md array.
+    pub(super) grounds: Vec<Ground>,
+    /// Drives of an md array so far, which tells the identities of fresh ones apart.
+    pub(super) drives_made: u32,
+    pub(super) writer: RecordWriter,
     /// Of another array of this shape.
     other: RecordWriter,
     /// What the contents stand for that are not data.
     sectors: BTreeMap<Content, Bytes512>,
     /// Tells the starts of copies that go on by themselves apart, as random numbers do.
-    world: u64,
+    pub(super) world: u64,
     /// Sectors and block that a device shows instead of its own: it was cut off, has grown, or is behind something
     /// else.
     shown: BTreeMap<u16, (u64, u32)>,
 }
 
 impl Records {
-    pub(super) fn new(config: &Config, area: &MetaArea) -> Self {
+    pub(super) fn new(array: &Array, config: &Config, area: &MetaArea, format: Format) -> Self {
+        let grounds = match format {
+            Format::Own => Vec::new(),
+            Format::Md(version) => md::grounds(array, config, version),
+        };
         Self {
+            format,
+            block: config.members.iter().map(|one| one.logical_block).max().unwrap_or(1),
+            grounds,
+            drives_made: 0,
             writer: RecordWriter::new(IDENTITY, config, area),
             other: RecordWriter::new(ANOTHER, config, area),
             sectors: BTreeMap::new(),
             world: 0,
             shown: BTreeMap::new(),
         }
+    }
+
+    /// The sector of a drive, of those that are kept, that is one of the device.
+    fn place(&self, device: MemberIndex, at: u64) -> Option<u64> {
+        match self.format {
+            Format::Own => Some(at),
+            Format::Md(_) => self.grounds.get(device.at())?.place(at),
+        }
+    }
+
+    /// Writes a record as its format does.
+    fn encode(
+        &mut self,
+        head: &mut Vec<u8>,
+        meta: &MetaIo,
+        payload: (u32, u32, &mut dyn Iterator<Item = &[u8]>),
+    ) -> Option<Put> {
+        let md = self.md();
+        let format: &dyn MetadataFormat = md.as_ref().map_or(&Own, |md| md);
+        head.resize(format.head(), 0);
+        self.writer.encode(format, head, meta, payload)
     }
 
     /// The content that stands for a sector.
@@ -87,15 +179,26 @@ impl Records {
 }
 
 /// A drive as a format looks at it.
-struct View<'a> {
+pub(super) struct View<'a> {
     drives: &'a Drives,
     records: &'a Records,
     device: MemberIndex,
+    /// Of all drives.
+    contents: &'a [Content],
+    /// Whether sectors that cannot be read are.
+    reads_bad: bool,
+}
+
+impl<'a> View<'a> {
+    /// As it shows itself.
+    pub(super) fn of(drives: &'a Drives, records: &'a Records, device: MemberIndex) -> Self {
+        Self { drives, records, device, contents: &drives.live, reads_bad: false }
+    }
 }
 
 impl Source for View<'_> {
     fn sectors(&self) -> Sectors {
-        let own = self.drives.total(self.device);
+        let own = self.drives.size(self.records, self.device);
         Sectors(self.records.shown.get(&self.device.0).map_or(own, |(sectors, _)| *sectors))
     }
 
@@ -106,12 +209,17 @@ impl Source for View<'_> {
 
     fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
         let own = self.drives.total(self.device);
-        let len = (into.len() / SECTOR) as u64;
-        if self.drives.first_bad(self.device, at.0.min(own), len.min(own), false).is_some() {
-            return Err(Unreadable);
-        }
+        let end = self.sectors().0;
         for (at, into) in (at.0..).zip(into.chunks_exact_mut(SECTOR)) {
-            let content = if at < own { self.drives.live(self.device, at) } else { EMPTY };
+            let place = self.records.place(self.device, at).filter(|place| *place < own);
+            let Some(place) = place.filter(|_| at < end) else {
+                into.fill(0);
+                continue;
+            };
+            if !self.reads_bad && self.drives.first_bad(self.device, place, 1, false).is_some() {
+                return Err(Unreadable);
+            }
+            let content = self.contents[self.drives.index(self.device, place) as usize];
             into.copy_from_slice(&self.records.expand(content));
         }
         Ok(())
@@ -119,16 +227,24 @@ impl Source for View<'_> {
 }
 
 /// What was found, and what was looked at to find it.
-pub(super) type Finds = (Found, Vec<(MemberIndex, Looked)>);
+pub(crate) type Finds = (Found, Vec<(MemberIndex, Looked)>);
 
 impl Drives {
     /// The same drives with records as bytes, made ready for a new array.
     #[must_use]
-    pub fn with_bytes(array: &Array, config: &Config, replacements: bool) -> Self {
+    pub fn with_bytes(array: &Array, config: &Config, replacements: bool, format: Format) -> Self {
         let largest = config.members.iter().map(|m| m.sectors).max().unwrap_or(Sectors::ZERO);
         let area = MetaArea::of(array, config.settings.consistency, largest);
-        let mut drives = Self::of(array, config, replacements, Some(&area));
-        drives.bytes = Some(Box::new(Records::new(config, &area)));
+        let records = Records::new(array, config, &area, format);
+        if let Format::Md(version) = format {
+            let tail = records.grounds.iter().map(Ground::tail).max().unwrap_or(0);
+            let mut drives = Self::of(array, config, replacements, Some(Room::Md(tail)));
+            drives.bytes = Some(Box::new(records));
+            drives.make_md(array, config, version);
+            return drives;
+        }
+        let mut drives = Self::of(array, config, replacements, Some(Room::Own(&area)));
+        drives.bytes = Some(Box::new(records));
         for device in (0..drives.count()).map(MemberIndex) {
             drives.make_ready(device);
         }
@@ -148,15 +264,69 @@ impl Drives {
         u64::from(span.end() - span.base)
     }
 
-    /// Makes a fresh drive ready: nothing behind its data but that a superblock may come.
+    /// Whether these are md's records.
+    #[must_use]
+    pub fn is_md(&self) -> bool {
+        self.format().is_some_and(|format| format != Format::Own)
+    }
+
+    /// In whose format records are bytes.
+    #[must_use]
+    pub fn format(&self) -> Option<Format> {
+        self.bytes.as_ref().map(|records| records.format)
+    }
+
+    /// Sectors of a device as a format sees it.
+    fn size(&self, records: &Records, device: MemberIndex) -> u64 {
+        match records.format {
+            Format::Own => self.total(device),
+            Format::Md(_) => records.grounds[device.at()].total,
+        }
+    }
+
+    /// Sectors that a device shows which was cut off by so many or has grown, so that it is not what it was.
+    #[must_use]
+    pub fn resized(&self, device: MemberIndex, by: u64, grows: bool) -> u64 {
+        let total = self.total(device);
+        match &self.bytes {
+            Some(records) if let Format::Md(version) = records.format => {
+                records.grounds[device.at()].resized(version, by, grows)
+            }
+            _ if grows => total + by,
+            _ => total.saturating_sub(by),
+        }
+    }
+
+    /// The sectors of a drive, of those that are kept, where its superblock stands, in one of which harm is; and how
+    /// many bits of them count.
+    #[must_use]
+    pub fn superblock_places(&self, device: MemberIndex) -> Vec<(u64, u32)> {
+        let Some(records) = &self.bytes else { return Vec::new() };
+        let all = 8 * SECTOR as u32;
+        if let Format::Own = records.format {
+            let end = self.total(device) / 8 * 8;
+            return vec![(end - 8, all), (end - 16, all)];
+        }
+        let at = self.log_start(device);
+        let len = records.writer.places(device).md().map_or(SECTOR, |kept| kept.superblock().len());
+        let bits = |sector: usize| (8 * (len - sector * SECTOR).min(SECTOR)) as u32;
+        (0..len.div_ceil(SECTOR)).map(|sector| (at + sector as u64, bits(sector))).collect()
+    }
+
+    /// Makes a fresh drive ready: nothing behind its data but that a superblock may come. That of an md array has to be
+    /// made like a member, by [`Self::make_md_ready`].
     pub(super) fn make_ready(&mut self, device: MemberIndex) {
+        if self.is_md() {
+            self.show(device, None);
+            return;
+        }
         let total = Sectors(self.total(device));
         if let Some(records) = &mut self.bytes {
             records.shown.remove(&device.0);
             records.writer.set_places(device, records.writer.blank(device, total));
         }
         if total.0 >= 2 * u64::from(RECORD) {
-            self.make_ready_in_part(device, total.0, FORMAT.superblocks(total).len());
+            self.make_ready_in_part(device, total.0, Own.superblocks(total).len());
         }
     }
 
@@ -168,10 +338,10 @@ impl Drives {
             self.store(device, at, EMPTY);
         }
         let total = Sectors(self.total(device));
-        for at in FORMAT.superblocks(total).into_iter().take(places) {
-            let mut head = vec![0; FORMAT.head()];
+        for at in Own.superblocks(total).into_iter().take(places) {
+            let mut head = vec![0; Own.head()];
             records.writer.encode_vacant(&mut head, device, at);
-            self.store_head(&mut records, device, at, &head);
+            self.put(&mut records, device, at, &head);
         }
         self.bytes = Some(records);
     }
@@ -182,52 +352,95 @@ impl Drives {
         (self.live[index], self.durable[index]) = (content, content);
     }
 
-    fn store_head(&mut self, records: &mut Records, device: MemberIndex, at: Sector, head: &[u8]) {
-        for (at, bytes) in (at.0..).zip(head.chunks_exact(SECTOR)) {
+    /// Bytes are durable from a sector of a device on.
+    pub(super) fn put(
+        &mut self,
+        records: &mut Records,
+        device: MemberIndex,
+        at: Sector,
+        bytes: &[u8],
+    ) {
+        for (at, bytes) in (at.0..).zip(bytes.chunks_exact(SECTOR)) {
+            let Some(place) = records.place(device, at) else { continue };
             let content = records.intern(bytes.try_into().unwrap_or(&[0; SECTOR]));
-            self.store(device, at, content);
+            self.store(device, place, content);
         }
     }
 
-    /// Sends a record as bytes.
+    /// Two drives of one size change places.
+    pub(super) fn swap_kept(
+        &mut self,
+        records: &mut Records,
+        one: MemberIndex,
+        other: MemberIndex,
+    ) {
+        let (to, of) = (self.spans[one.at()], self.spans[other.at()]);
+        for sector in 0..(to.end() - to.base).min(of.end() - of.base) {
+            let (to, of) = ((to.base + sector) as usize, (of.base + sector) as usize);
+            self.live.swap(to, of);
+            self.durable.swap(to, of);
+        }
+        for bad in &mut self.bad {
+            if (to.base..to.end()).contains(&bad.at) {
+                bad.at += of.base - to.base;
+            } else if (of.base..of.end()).contains(&bad.at) {
+                bad.at -= of.base - to.base;
+            }
+        }
+        self.gone.swap(one.at(), other.at());
+        let (shows, shown) = (records.shown.remove(&one.0), records.shown.remove(&other.0));
+        records.shown.extend(shows.map(|shows| (other.0, shows)));
+        records.shown.extend(shown.map(|shown| (one.0, shown)));
+    }
+
+    /// Sends a part of a record as bytes; whether more of it follows.
     pub(super) fn send_bytes(
         &mut self,
-        device: MemberIndex,
-        record: Record,
-        at: u64,
+        (device, record, at): (MemberIndex, Record, u64),
         payload: &[Content],
-        (ticket, after): (u32, u32),
-    ) -> Ticket {
-        if self.total(device) < 2 * u64::from(RECORD) {
-            return Ticket(ticket);
-        }
-        let Some(mut records) = self.bytes.take() else { return Ticket(ticket) };
+        (part, ticket, after): (u32, u32, u32),
+    ) -> bool {
+        let Some(mut records) = self.bytes.take() else { return false };
         let (member, at, fua, flush) = (device, Sector(at), true, after != 0);
         let meta = MetaIo { member, record, at, payload: SegmentList::EMPTY, flush, fua };
         let sectors: Vec<Bytes512> = payload.iter().map(|one| records.expand(*one)).collect();
         let mut bytes = sectors.iter().map(|sector| &sector[..]);
-        let mut head = vec![0; FORMAT.head()];
-        let payload_of = (0, payload.len() as u32, &mut bytes as &mut dyn Iterator<Item = &[u8]>);
-        let Some(put) = records.writer.encode(&FORMAT, &mut head, &meta, payload_of) else {
+        let mut head = Vec::new();
+        let payload_of =
+            (part, payload.len() as u32, &mut bytes as &mut dyn Iterator<Item = &[u8]>);
+        let has_room = records.format != Format::Own || self.total(device) >= 2 * u64::from(RECORD);
+        let put = if has_room { records.encode(&mut head, &meta, payload_of) } else { None };
+        let Some(put) = put else {
             self.bytes = Some(records);
-            return Ticket(ticket);
+            return false;
         };
-        let first = self.index(device, put.at.0);
-        let contents =
-            head.chunks_exact(SECTOR).map(|bytes| bytes.try_into().unwrap_or([0; SECTOR]));
+        let contents = head[..put.bytes].chunks_exact(SECTOR);
+        let contents = contents.map(|bytes| bytes.try_into().unwrap_or([0; SECTOR]));
         let contents: Vec<Content> = contents.map(|bytes| records.intern(&bytes)).collect();
-        for (index, value) in (first..).zip(contents.into_iter().chain(payload.iter().copied())) {
-            let is_there = |all: &[Content]| all[index as usize] == EMPTY;
-            let is_pending = self.pending.iter().any(|pending| pending.at == index);
-            // The rest of a head is empty wherever a head stood before.
-            if value == EMPTY && is_there(&self.live) && is_there(&self.durable) && !is_pending {
-                continue;
-            }
-            let (device, whole, done) = (device.0, false, IN_FLIGHT);
-            self.pending.push(Pending { at: index, device, whole, value, ticket, done, after });
+        let all = (put.at.0..).zip(contents.into_iter().chain(payload.iter().copied()));
+        let places = all.filter_map(|(at, value)| Some((records.place(device, at)?, value)));
+        let places: Vec<_> = places.map(|(at, value)| (self.index(device, at), value)).collect();
+        // What is the same before and after is there whatever a crash does.
+        let changed: Vec<_> = places.into_iter().filter(|one| self.is_change(*one)).collect();
+        let is_md = records.format != Format::Own;
+        let whole = if is_md && changed.len() > 1 { Whole::Together } else { Whole::Sectors };
+        for (at, value) in changed {
+            let (device, done) = (device.0, IN_FLIGHT);
+            self.pending.push(Pending { at, device, whole, value, ticket, done, after });
         }
         self.bytes = Some(records);
-        Ticket(ticket)
+        put.more
+    }
+
+    /// Whether a write of this to a sector changes anything that may be found there.
+    fn is_change(&self, (at, value): (u32, Content)) -> bool {
+        let is_there = |all: &[Content]| all[at as usize] == value;
+        !is_there(&self.live)
+            || !is_there(&self.durable)
+            || self.pending.iter().any(|pending| pending.at == at)
+            || self.bad.iter().any(|bad| bad.at == at)
+            // The first sector of a record of the own format is never what it was before.
+            || value != EMPTY && !self.is_md()
     }
 
     /// What is found on the drives but those `lost`, by bytes.
@@ -238,7 +451,7 @@ impl Drives {
         let looked: Vec<_> = devices
             .filter(|device| !lost(*device) && !self.gone[device.at()])
             .filter(|device| self.total(*device) > 0)
-            .map(|device| (device, FORMAT.examine(&mut View { drives: self, records, device })))
+            .map(|device| (device, self.look(records, device)))
             .collect();
         let of = |device: u16| {
             let found = looked.iter().find(|(known, _)| known.0 == device);
@@ -251,7 +464,9 @@ impl Drives {
 
     /// What one drive carries, by bytes.
     pub(super) fn look(&self, records: &Records, device: MemberIndex) -> Looked {
-        FORMAT.examine(&mut View { drives: self, records, device })
+        let md = records.md();
+        let format: &dyn MetadataFormat = md.as_ref().map_or(&Own, |md| md);
+        format.examine(&mut View::of(self, records, device))
     }
 
     /// From now on these drives are written by what was found on them; nothing else is known.
@@ -280,11 +495,11 @@ impl Drives {
     }
 
     /// A drive comes back as it is: it is written by what is found on it.
-    pub(crate) fn know_again(&mut self, device: MemberIndex) {
-        let Some(mut records) = self.bytes.take() else { return };
-        let looked = self.look(&records, device);
-        records.writer.know(device, &looked);
-        self.bytes = Some(records);
+    pub(crate) fn know_again(&mut self, device: MemberIndex, newest: &Superblock) {
+        let looked = self.returning(device, newest);
+        if let (Some(records), Some(looked)) = (&mut self.bytes, looked) {
+            records.writer.know(device, &looked);
+        }
     }
 
     /// The newest superblock on a drive by the contents of all drives.
@@ -294,12 +509,17 @@ impl Drives {
         contents: &[Content],
         device: MemberIndex,
     ) -> Option<Superblock> {
+        if let Some(md) = records.md() {
+            let mut view = View { contents, reads_bad: true, ..View::of(self, records, device) };
+            let examined = md.examine(&mut view).examined;
+            return examined.superblock.whole().map(|carried| carried.superblock);
+        }
         let total = Sectors(self.total(device));
         let read = |at: Sector| {
             let content = contents[self.index(device, at.0) as usize];
-            let mut head = vec![0; FORMAT.head()];
+            let mut head = vec![0; Own.head()];
             head[..SECTOR].copy_from_slice(&records.expand(content));
-            match FORMAT.decode(&head, &[])? {
+            match Own.decode(&head, &[])? {
                 (label, Record::Superblock(superblock)) => Some((label.sequence, superblock)),
                 _ => None,
             }
@@ -307,7 +527,7 @@ impl Drives {
         if total.0 < 2 * u64::from(RECORD) {
             return None;
         }
-        let both = FORMAT.superblocks(total).into_iter().filter_map(read);
+        let both = Own.superblocks(total).into_iter().filter_map(read);
         both.max_by_key(|(sequence, _)| *sequence).map(|(_, superblock)| superblock)
     }
 }
@@ -351,17 +571,22 @@ impl Drives {
     pub fn give_to_another(&mut self, device: MemberIndex) {
         let Some(superblock) = self.superblock(device) else { return };
         let Some(mut records) = self.bytes.take() else { return };
+        if records.format != Format::Own {
+            self.give_to_another_md(&mut records, device);
+            self.bytes = Some(records);
+            return;
+        }
         let total = Sectors(self.total(device));
         let places = records.other.blank(device, total);
         records.other.set_places(device, places);
-        for _ in FORMAT.superblocks(total) {
+        for _ in Own.superblocks(total) {
             let (record, payload) = (Record::Superblock(superblock), SegmentList::EMPTY);
             let (at, flush, fua) = (Sector(0), false, true);
             let meta = MetaIo { member: device, record, at, payload, flush, fua };
-            let mut head = vec![0; FORMAT.head()];
+            let mut head = vec![0; Own.head()];
             let none = (0, 0, &mut std::iter::empty() as &mut dyn Iterator<Item = &[u8]>);
-            if let Some(put) = records.other.encode(&FORMAT, &mut head, &meta, none) {
-                self.store_head(&mut records, device, put.at, &head);
+            if let Some(put) = records.other.encode(&Own, &mut head, &meta, none) {
+                self.put(&mut records, device, put.at, &head);
             }
         }
         self.bytes = Some(records);
@@ -409,12 +634,12 @@ mod tests {
         let mut config = Config::uniform(layout, Sectors(8));
         config.settings.consistency = consistency;
         let array = Array::new(&config).expect("a possible array");
-        let drives = Drives::with_bytes(&array, &config, true);
+        let drives = Drives::with_bytes(&array, &config, true, Format::Own);
         (config, drives)
     }
 
     fn write(drives: &mut Drives, record: Record, at: u64, payload: &[Content]) {
-        let ticket = drives.send_record(ONE, record, at, payload, false);
+        let (ticket, _) = drives.send_record((ONE, record, 0), at, payload, false);
         drives.complete(ticket, true);
     }
 

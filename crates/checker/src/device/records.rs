@@ -142,7 +142,7 @@ impl Drives {
 }
 
 /// A hash of a record.
-pub(super) fn hash_of(record: &Record) -> u64 {
+pub(crate) fn hash_of(record: &Record) -> u64 {
     let hash = 1;
     let words = |hash: u64, words: &[u64]| words.iter().fold(hash, |hash, word| mix(hash, *word));
     match *record {

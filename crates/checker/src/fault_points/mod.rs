@@ -21,6 +21,7 @@ use raidlab_core::{ConfigError, Consistency, Layout, Level, Nanos};
 
 use super::caught::caught;
 use super::crash::CrashConfig;
+use super::device::Format;
 use super::harness::{Fault, Harness, HarnessConfig, Work};
 use super::shape::Set;
 
@@ -102,8 +103,8 @@ impl FaultPointConfig {
 
     /// The same with records as bytes.
     #[must_use]
-    pub fn in_bytes(mut self) -> Self {
-        self.harness.bytes = true;
+    pub fn in_bytes(mut self, format: Format) -> Self {
+        self.harness.put_in_bytes(format);
         self
     }
 

@@ -52,14 +52,7 @@ impl Harness {
             self.violate(format!("{op:?} of {len} at {} cuts a block of drive {}", at.0, member.0));
             return;
         }
-        let mut item = Outstanding {
-            work: Work::Io(io),
-            ticket: None,
-            sent: 0,
-            payload: 0,
-            abandoned: false,
-            ghost: false,
-        };
+        let mut item = Outstanding::new(Work::Io(io));
         match op {
             IoOp::Write => {
                 let mut values = Vec::new();
@@ -94,11 +87,21 @@ impl Harness {
             self.violate("a metadata I/O is not known to the array".into());
             return;
         };
-        let MetaIo { member, record, at, payload, flush, fua } = meta;
+        let MetaIo { member, record, flush, fua, .. } = meta;
         let now = self.now.0;
-        self.log.add(now, 'M', &[u64::from(member.0), at.0], |line| {
+        self.log.add(now, 'M', &[u64::from(member.0), meta.at.0], |line| {
             line.put(format_args!("d{} {record:?} flush={flush} fua={fua}", member.0));
         });
+        if self.drives.is_md() && self.work.iter().any(|item| item.is_record_of(member)) {
+            self.waiting.push((io, meta));
+            return;
+        }
+        self.send_part(io, meta, 0);
+    }
+
+    /// A part of a record goes out.
+    fn send_part(&mut self, io: IoId, meta: MetaIo, part: u32) {
+        let MetaIo { member, record, at, payload, flush, .. } = meta;
         let mut values = Vec::new();
         self.gather(&payload, &mut values);
         let is_entry = matches!(record, Record::PartialParity { .. } | Record::JournalEntry { .. });
@@ -111,15 +114,30 @@ impl Harness {
             return;
         }
         let hash = Self::payload_hash(&values);
-        let ticket = self.drives.send_record(member, record, at.0, &values, flush);
-        self.work.push(Outstanding {
-            work: Work::Meta(io, meta),
-            ticket: Some(ticket),
-            sent: 0,
-            payload: hash,
-            abandoned: false,
-            ghost: false,
-        });
+        let part_of = (member, record, part);
+        let (ticket, more) = self.drives.send_record(part_of, at.0, &values, flush);
+        let ticket = Some(ticket);
+        let item = Outstanding { ticket, payload: hash, part, more, ..Outstanding::of(io, meta) };
+        self.work.push(item);
+    }
+
+    /// The record that waited longest for its turn on a drive goes out, if it is still wanted.
+    fn next_record(&mut self, member: MemberIndex) {
+        let waits = |(_, meta): &(IoId, MetaIo)| meta.member == member;
+        while let Some(place) = self.waiting.iter().position(waits) {
+            let (io, meta) = self.waiting.remove(place);
+            if self.array.meta(io).is_some() {
+                return self.send_part(io, meta, 0);
+            }
+        }
+    }
+
+    /// What waits for its turn is not sent any more; how it ends is decided like that of all others.
+    pub(super) fn forget_waiting(&mut self, which: impl Fn(&(IoId, MetaIo)) -> bool, ghost: bool) {
+        while let Some(place) = self.waiting.iter().position(&which) {
+            let (io, meta) = self.waiting.remove(place);
+            self.work.push(Outstanding { ghost, abandoned: !ghost, ..Outstanding::of(io, meta) });
+        }
     }
 
     /// Ends what is outstanding at `index`, with this fault. What does not apply to the kind of I/O
@@ -156,7 +174,14 @@ impl Harness {
                         line.put(format_args!(" [{fault:?}]"));
                     }
                 });
+                if item.more && outcome == IoOutcome::Ok && !item.ghost {
+                    return self.send_part(io, meta, item.part + 1);
+                }
                 self.array.handle(self.now, Input::Completion(Completion { io, outcome }));
+                let member = meta.member;
+                if self.drives.is_md() && !self.work.iter().any(|one| one.is_record_of(member)) {
+                    self.next_record(member);
+                }
             }
         }
         self.drain();
@@ -288,7 +313,9 @@ impl Harness {
         if self.drives.is_gone(member) {
             return self.drop_write(item, IoOutcome::Gone);
         }
-        let Some(ticket) = item.ticket else { return IoOutcome::Ok };
+        let Some(ticket) = item.ticket else {
+            return if item.abandoned { IoOutcome::Timeout } else { IoOutcome::Ok };
+        };
         match fault {
             Fault::NoSpace => self.drop_write(item, IoOutcome::NoSpace),
             Fault::Timeout { carried_out } => {
@@ -354,9 +381,19 @@ impl Harness {
         self.drain();
     }
 
+    /// Makes a drive ready for its place of an md array, or does so many pieces of that work.
+    pub fn make_md_ready(&mut self, device: MemberIndex, pieces: usize) {
+        let mut members = (0..self.shape.members).map(MemberIndex);
+        if let Some(model) = members.find(|member| !self.array.is_failed(*member)) {
+            self.drives.make_md_ready(device, model, pieces);
+        }
+    }
+
     /// A fresh drive is put in this place, before the array is told.
     pub fn renew_drive(&mut self, device: MemberIndex) {
         self.drives.renew(device);
+        self.make_md_ready(device, usize::MAX);
+        self.forget_waiting(|(_, meta)| meta.member == device, true);
         for item in &mut self.work {
             let known = match item.work {
                 Work::Io(io) => io.member,

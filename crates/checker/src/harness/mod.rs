@@ -17,16 +17,16 @@ mod verify;
 use std::sync::Arc;
 
 use raidlab_core::contract::{
-    self, Admin, Event, Input, IoOp, JobId, Outcome, Output, Request, RequestId, Scratch, Segment,
-    Token,
+    self, Admin, Event, Input, IoId, IoOp, JobId, MetaIo, Outcome, Output, Request, RequestId,
+    Scratch, Segment, Token,
 };
 use raidlab_core::{Array, ConfigError, MemberIndex, Sector, Sectors, Time};
 
 use super::content::{Content, hash_all, mix};
-use super::device::{Drives, Ticket};
+use super::device::{self, Drives, Ticket};
 use super::log::Log;
 use super::oracle::Oracle;
-use super::shape::{Set, Shape};
+use super::shape::{Set, Shape, has, set_of};
 
 pub use restart::{Started, named};
 pub use types::{Answer, Ask, Fault, HarnessConfig, Jobs, Work};
@@ -46,6 +46,34 @@ struct Outstanding {
     abandoned: bool,
     /// Its drive was taken out of the array for good.
     ghost: bool,
+    /// Of a record of several parts which this is, and whether another one follows.
+    part: u32,
+    more: bool,
+}
+
+impl Outstanding {
+    const fn new(work: Work) -> Self {
+        Self {
+            work,
+            ticket: None,
+            sent: 0,
+            payload: 0,
+            abandoned: false,
+            ghost: false,
+            part: 0,
+            more: false,
+        }
+    }
+
+    const fn of(io: IoId, meta: MetaIo) -> Self {
+        Self::new(Work::Meta(io, meta))
+    }
+
+    /// Whether it is a record that is on its way to this drive.
+    fn is_record_of(&self, device: MemberIndex) -> bool {
+        let is_theirs = matches!(self.work, Work::Meta(_, meta) if meta.member == device);
+        is_theirs && !self.ghost && self.ticket.is_some()
+    }
 }
 
 /// A request not yet answered.
@@ -72,6 +100,8 @@ pub struct Harness {
     free: Vec<u32>,
     open: Vec<Open>,
     work: Vec<Outstanding>,
+    /// Records of md that wait until the one before on their drive has ended, in order.
+    waiting: Vec<(IoId, MetaIo)>,
     /// Jobs to be computed before anything else.
     jobs: Vec<JobId>,
     wake: Option<Time>,
@@ -102,6 +132,7 @@ impl Clone for Harness {
             free: self.free.clone(),
             open: self.open.clone(),
             work: self.work.clone(),
+            waiting: self.waiting.clone(),
             jobs: self.jobs.clone(),
             wake: self.wake,
             now: self.now,
@@ -129,6 +160,7 @@ impl Clone for Harness {
         self.free.clone_from(&other.free);
         self.open.clone_from(&other.open);
         self.work.clone_from(&other.work);
+        self.waiting.clone_from(&other.waiting);
         self.jobs.clone_from(&other.jobs);
         self.wake = other.wake;
         self.now = other.now;
@@ -153,8 +185,8 @@ impl Harness {
         let shape = Arc::new(Shape::new(&config.array)?);
         let array = Array::new(&config.array)?;
         let drives = match config.bytes {
-            true => Drives::with_bytes(&array, &config.array, config.replacements),
-            false => Drives::new(&array, &config.array, config.replacements),
+            Some(format) => Drives::with_bytes(&array, &config.array, config.replacements, format),
+            None => Drives::new(&array, &config.array, config.replacements),
         };
         let oracle = Oracle::new(Arc::clone(&shape));
         let mut log = Log::default();
@@ -170,6 +202,7 @@ impl Harness {
             free: Vec::new(),
             open: Vec::new(),
             work: Vec::new(),
+            waiting: Vec::new(),
             jobs: Vec::new(),
             wake: None,
             now: Time::ZERO,
@@ -359,13 +392,18 @@ impl Harness {
                     let op = io.op as u64 | u64::from(io.fua) << 8 | u64::from(io.member.0) << 16;
                     mix(mix(op, io.at.0), u64::from(io.len))
                 }
-                Work::Meta(_, meta) => mix(u64::from(meta.member.0) | 1 << 40, meta.at.0),
+                Work::Meta(_, meta) => {
+                    mix(u64::from(meta.member.0) | u64::from(item.part) << 32 | 1 << 40, meta.at.0)
+                }
                 Work::Job(_) => 1 << 50,
             };
             let state = u64::from(item.abandoned) | u64::from(item.ghost) << 1;
             all = all.wrapping_add(mix(mix(one, item.payload), state));
         }
         key = mix(key, all);
+        for (_, meta) in &self.waiting {
+            key = mix(key, device::hash_of(&meta.record) ^ u64::from(meta.member.0));
+        }
         hash_all(key, &self.memory)
     }
 }
@@ -444,9 +482,14 @@ impl Harness {
         let now = self.now;
         self.log.add(now.0, 'A', &[], |line| line.put(format_args!("{command:?}")));
         if let Admin::ReAdd { member, .. } = command {
-            self.drives.know_again(member);
+            self.drives.know_again(member, &self.array.superblock());
         }
         self.array.handle(now, Input::Admin(command));
+        if let Admin::Replace { member, .. } = command
+            && !has(set_of(self.array.status().replacing), member.0)
+        {
+            self.drives.refuse(self.array.replacement(member));
+        }
         self.drain();
     }
 
@@ -559,18 +602,10 @@ impl Harness {
             Output::MemberIo(io) => self.send(io),
             Output::Meta { io } => self.send_meta(io),
             Output::Compute { job } if self.config.jobs == Jobs::AtOnce => self.jobs.push(job),
-            Output::Compute { job } => {
-                self.work.push(Outstanding {
-                    work: Work::Job(job),
-                    ticket: None,
-                    sent: 0,
-                    payload: 0,
-                    abandoned: false,
-                    ghost: false,
-                });
-            }
+            Output::Compute { job } => self.work.push(Outstanding::new(Work::Job(job))),
             Output::Reply { id, outcome } => self.answered(id.0, outcome),
             Output::Abandon { io } => {
+                self.forget_waiting(|(known, _)| *known == io, false);
                 for item in &mut self.work {
                     let id = match item.work {
                         Work::Io(known) => Some(known.io),
@@ -660,6 +695,12 @@ impl Harness {
                 let replacement = self.array.replacement(member);
                 self.read_before_swap(member);
                 self.drives.take_place(member, replacement);
+                self.forget_waiting(|(_, meta)| meta.member == member, true);
+                for (_, meta) in &mut self.waiting {
+                    if meta.member == replacement {
+                        meta.member = member;
+                    }
+                }
                 for item in &mut self.work {
                     // The drive that went still answers; what it cannot read is on the new one.
                     let reads = matches!(item.work, Work::Io(io) if io.op == IoOp::Read);

@@ -35,8 +35,13 @@ impl Harness {
         let record = Record::Superblock(self.array.superblock());
         let journal = self.array.journal();
         for member in (0..self.shape.members).map(MemberIndex).chain([journal]) {
-            let ticket = self.drives.send_record(member, record, 0, &[], false);
-            self.drives.complete(ticket, true);
+            for part in 0.. {
+                let (ticket, more) = self.drives.send_record((member, record, part), 0, &[], false);
+                self.drives.complete(ticket, true);
+                if !more {
+                    break;
+                }
+            }
         }
     }
 
@@ -141,6 +146,7 @@ impl Harness {
         self.oracle.crash();
         self.open.clear();
         self.work.clear();
+        self.waiting.clear();
         self.jobs.clear();
         self.wake = None;
         self.finished = false;
@@ -175,14 +181,21 @@ impl Harness {
     /// # Errors
     /// Why it has not.
     pub fn judge_return(&self, member: MemberIndex) -> Result<Admin, ReturnRefusal> {
-        let examined = self.drives.examined(&self.config.array, member);
+        let examined = match self.drives.returning(member, &self.array.superblock()) {
+            Some(looked) => looked.examined,
+            None => self.drives.examined(&self.config.array, member),
+        };
         self.array.judge_return(&IDENTITY, member, &examined)
     }
 
     /// Whether another array than this would start with what is on the drives.
     #[must_use]
     pub fn would_start_as(&self, config: &Config, allow: Allow) -> bool {
-        let (found, _) = self.drives.found(&self.config.array, |_| false);
+        let found = match self.drives.is_md() {
+            true => self.drives.clone().joined(0, allow),
+            false => Ok(self.drives.found(&self.config.array, |_| false)),
+        };
+        let Ok((found, _)) = found else { return false };
         Array::assemble(&Wanted::from(config), &found, allow).is_ok()
     }
 
@@ -196,9 +209,14 @@ impl Harness {
         let started = if config.settings.consistency == Consistency::None {
             Array::new(config).map_err(AssembleError::Config)
         } else {
-            let (found, seen) = self.drives.found(config, |device| has(lost, device.0));
-            looked = seen;
-            self.assembled(&found, allow)
+            let found = match self.drives.is_md() {
+                true => self.drives.joined(lost, allow),
+                false => Ok(self.drives.found(config, |device| has(lost, device.0))),
+            };
+            found.and_then(|(found, seen)| {
+                looked = seen;
+                self.assembled(&found, allow)
+            })
         };
         let now = self.now.0;
         let result = started.as_ref().err().cloned();

@@ -3,6 +3,8 @@
 use raidlab_core::Config;
 use raidlab_core::contract::{IoId, IoOp, JobId, MemberIo, MetaIo, Outcome};
 
+use crate::device::Format;
+
 /// When jobs are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jobs {
@@ -26,8 +28,9 @@ pub struct HarnessConfig {
     pub lines: bool,
     /// Whether there are drives to replace members while they serve.
     pub replacements: bool,
-    /// Whether records go to the drives as bytes, encoded and read back by a format. Needs superblocks.
-    pub bytes: bool,
+    /// By which format records go to the drives as bytes, encoded and read back. Needs what the format
+    /// [has](Format::has).
+    pub bytes: Option<Format>,
     /// Nothing is excepted from the promise: shows what a mode does not protect from.
     pub strict: bool,
     /// A bug to plant, where the core was built to have some.
@@ -45,10 +48,18 @@ impl HarnessConfig {
             longest: 64,
             lines: false,
             replacements: true,
-            bytes: false,
+            bytes: None,
             strict: false,
             #[cfg(debug_assertions)]
             bug: None,
+        }
+    }
+
+    /// The same with records as bytes, on members that are larger where the format cannot say their size.
+    pub fn put_in_bytes(&mut self, format: Format) {
+        self.bytes = Some(format);
+        for member in &mut self.array.members {
+            member.sectors.0 = member.sectors.0.next_multiple_of(format.granule());
         }
     }
 }

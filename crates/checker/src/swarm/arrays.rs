@@ -7,8 +7,10 @@ use raidlab_core::{
 };
 
 use raidlab_core::layout::MOST_MEMBERS;
+use raidlab_metadata::md::Version;
 
 use super::Options;
+use crate::device::Format;
 use raidlab_random::SplitMix64;
 
 /// A consistency mode without its figures.
@@ -113,24 +115,38 @@ impl Kind {
 
 /// An array by the options and the dice.
 pub(super) fn draw(random: &mut SplitMix64, options: &Options) -> Config {
+    let has = |level: Level, mode: Mode| {
+        let layout = Layout::new(level, level.fewest_members().max(3));
+        options.format.is_none_or(|format| format.has(&layout, crate::part::consistency(mode)))
+    };
     let wanted = |level: &Level| {
         options.level.is_none_or(|only| only == *level)
             && options.mode.is_none_or(|mode| mode.fits(*level))
+            && Mode::ALL.into_iter().any(|mode| has(*level, mode))
     };
     let levels: Vec<Level> = levels().filter(wanted).collect();
     let level = match levels.len() {
         0 => Level::Raid5,
         count => levels[random.below(count as u64) as usize],
     };
-    let kind = Kind::draw(random, level);
+    let kind = match Kind::draw(random, level) {
+        // Version 0.90 has no room for so many.
+        Kind::Many if options.format == Some(Format::Md(Version::V0_90)) => Kind::Ordinary,
+        kind => kind,
+    };
     let layout = layout(random, level, kind);
     let chunk = layout.chunk.0.max(1);
     let stripes = if kind == Kind::LargeChunk { 1 } else { 2 + random.below(3) };
     let rows = chunk * u64::from(layout.far) * stripes;
     let sectors = if level.has_chunks() { rows } else { (4 + random.below(12)) * kind.block() };
+    // One stripe more where a format cannot say so little.
+    let granule = options.format.map_or(1, Format::granule);
+    let step = if level.has_chunks() { rows / stripes } else { kind.block() };
+    let sectors = if sectors.is_multiple_of(granule) { sectors } else { sectors + step };
     let modes: Vec<Mode> = Mode::ALL
         .into_iter()
         .filter(|mode| mode.fits(level) && options.mode.is_none_or(|only| only == *mode))
+        .filter(|mode| has(level, *mode))
         .collect();
     let mode = match modes.len() {
         0 => Mode::None,

@@ -11,7 +11,7 @@
 use std::fmt::Write as _;
 
 use raidlab_core::consistency::{Allow, AssembleError};
-use raidlab_core::contract::IoOp;
+use raidlab_core::contract::{IoOp, Superblock};
 use raidlab_core::{Config, Consistency, Layout, MemberIndex, Sector, Sectors};
 
 use super::Class;
@@ -49,6 +49,8 @@ struct Harm {
     log_device: bool,
     /// Something of a member's log cannot be read.
     log: bool,
+    /// Members of an md array are in each other's places, where nobody who is harmed then would be known by its own.
+    moved: bool,
     /// In words.
     what: String,
 }
@@ -87,14 +89,15 @@ impl Run {
             self.harness.drives_mut().rot(device, at, 0x40);
             return;
         }
-        let at = self.superblock_place(device);
-        let bit = self.random.below(512 * 8) as u32;
+        let (at, bits) = self.superblock_place(device);
+        let bit = self.random.below(u64::from(bits)) as u32;
         self.harness.drives_mut().flip(device, at, bit);
     }
 
-    /// One of the two places of a superblock.
-    fn superblock_place(&mut self, device: MemberIndex) -> u64 {
-        self.harness.drives().total(device) / 8 * 8 - 8 * (1 + self.random.below(2))
+    /// One of the places of a superblock, and how many of its bits count.
+    fn superblock_place(&mut self, device: MemberIndex) -> (u64, u32) {
+        let places = self.harness.drives().superblock_places(device);
+        places[self.random.below(places.len() as u64) as usize]
     }
 
     /// Keeps the drives as they are now, from time to time; mostly while one is rebuilt.
@@ -311,19 +314,19 @@ impl Run {
         let member = self.random.below(u64::from(self.members())) as u16;
         let device = MemberIndex(member);
         let way = self.draw_way();
-        if trial.drives().is_gone(device) || has(harm.asks, member) {
+        if trial.drives().is_gone(device) || has(harm.asks, member) || harm.moved {
             return;
         }
         let newest = trial.drives().superblock(device);
         let done = match way {
             Special::SuperblockUnreadable => {
-                let at = self.superblock_place(device);
+                let (at, _) = self.superblock_place(device);
                 trial.drives_mut().damage(device, at, false);
                 true
             }
             Special::SuperblockDamaged => {
-                let at = self.superblock_place(device);
-                let bit = self.random.below(512 * 8) as u32;
+                let (at, bits) = self.superblock_place(device);
+                let bit = self.random.below(u64::from(bits)) as u32;
                 trial.drives_mut().flip(device, at, bit);
                 true
             }
@@ -335,15 +338,16 @@ impl Run {
             Special::Swapped => self.harm_by_swap(trial, harm, member),
             Special::Resized => {
                 let block = trial.config().array.members[usize::from(member)].logical_block;
-                let (total, by) = (trial.drives().total(device), 8 * (1 + self.random.below(4)));
-                let total =
-                    if self.random.chance(50) { total + by } else { total.saturating_sub(by) };
+                let by = 8 * (1 + self.random.below(4));
+                let total = trial.drives().resized(device, by, self.random.chance(50));
                 trial.drives_mut().show(device, Some((total, block)));
                 true
             }
             Special::LargerBlock => {
                 let total = trial.drives().total(device);
-                let fits = trial.config().array.members[usize::from(member)].logical_block == 1;
+                // md's superblocks do not say in which blocks an array is written.
+                let fits = trial.config().array.members[usize::from(member)].logical_block == 1
+                    && !trial.drives().is_md();
                 if fits {
                     trial.drives_mut().show(device, Some((total, 8)));
                 }
@@ -363,6 +367,18 @@ impl Run {
         if !done {
             return;
         }
+        self.note(trial, harm, (way, member), newest);
+    }
+
+    /// What was done to a drive, which had this newest superblock.
+    fn note(
+        &mut self,
+        trial: &Harness,
+        harm: &mut Harm,
+        (way, member): (Special, u16),
+        newest: Option<Superblock>,
+    ) {
+        let device = MemberIndex(member);
         self.shares.has(way);
         harm.add(way.name(), member);
         if matches!(way, Special::SuperblockUnreadable | Special::SuperblockDamaged) {
@@ -370,7 +386,9 @@ impl Run {
             let is_newest = seen.readable().map(|carried| carried.superblock) == newest;
             harm.older |= Set::from(is_newest && newest.is_some()) << member;
         }
-        if !matches!(way, Special::PageHarmed | Special::LogUnreadable) {
+        // To md a device is the member that it says, wherever it is given.
+        let is_found = way == Special::Swapped && trial.drives().is_md();
+        if !matches!(way, Special::PageHarmed | Special::LogUnreadable) && !is_found {
             harm.asks |= 1 << member;
         }
     }
@@ -381,6 +399,11 @@ impl Run {
             return false;
         }
         let device = MemberIndex(member);
+        if trial.drives().is_md() {
+            let pieces = self.random.below(3) as usize;
+            trial.make_md_ready(device, pieces);
+            return true;
+        }
         let (from, total) = (trial.drives().log_start(device), trial.drives().total(device));
         let (to, places) = match self.random.below(3) {
             0 => (total, 1),
@@ -403,7 +426,10 @@ impl Run {
     }
 
     /// A page of the bitmap cannot be read or is damaged, on one member or on all.
-    fn harm_pages(&mut self, trial: &mut Harness, _: &mut Harm, member: u16) -> bool {
+    fn harm_pages(&mut self, trial: &mut Harness, harm: &mut Harm, member: u16) -> bool {
+        if trial.drives().is_md() {
+            return self.harm_bitmap(trial, harm, member);
+        }
         let total = trial.drives().total(MemberIndex(member)) / 8 * 8;
         let pages = (total - trial.drives().log_start(MemberIndex(member))) / 16;
         if self.mode != Mode::Bitmap || pages < 2 {
@@ -424,6 +450,21 @@ impl Run {
                 false => trial.drives_mut().damage(device, at, false),
             }
         }
+        true
+    }
+
+    /// Some of md's bitmap on a member cannot be read: the member has to be left out. What is changed of it without a
+    /// checksum is found by nobody, and nothing is promised.
+    fn harm_bitmap(&mut self, trial: &mut Harness, harm: &mut Harm, member: u16) -> bool {
+        let device = MemberIndex(member);
+        let (from, len) = trial.drives().md_bitmap(device);
+        if len == 0 {
+            return false;
+        }
+        // The head; bits that are read are those up to the end of the bitmap's last 4 KiB.
+        let at = from + self.random.below(len);
+        trial.drives_mut().damage(device, at, false);
+        harm.asks |= 1 << member;
         true
     }
 
@@ -466,10 +507,13 @@ impl Run {
     /// Drives of another moment on which a member has what is told from what it has now.
     fn past_of(&mut self, member: u16, newest: u64, alone: bool) -> Option<&Drives> {
         let device = MemberIndex(member);
+        let is_md = self.harness.drives().is_md();
         let is_other = |past: &&Past| {
             let Some(known) = past.drives.superblock(device) else { return false };
             let in_service = !has(set_of(known.failed), member);
             match past.alone {
+                // md keeps no history: one that went as far as the array looks like what the array became.
+                true if is_md => in_service && known.events + 1 < newest,
                 // Since it went on, so did the array.
                 true => in_service && past.newest + 1 < newest,
                 false => known.events + 1 < newest,
@@ -490,8 +534,15 @@ impl Run {
         if other == member || !is_free || has(known, member) {
             return false;
         }
+        let is_md = trial.drives().is_md();
+        if is_md && !harm.what.is_empty() {
+            return false;
+        }
         trial.drives_mut().swap(MemberIndex(member), MemberIndex(other));
-        harm.asks |= 1 << other;
+        harm.moved = is_md;
+        if !is_md {
+            harm.asks |= 1 << other;
+        }
         harm.add("swapped", other);
         true
     }
@@ -508,12 +559,12 @@ impl Run {
             0 => self.wipe(trial, device),
             6 => trial.drives_mut().give_to_another(device),
             1 => {
-                let at = self.superblock_place(device);
+                let (at, _) = self.superblock_place(device);
                 trial.drives_mut().damage(device, at, false);
             }
             2 => {
-                let at = self.superblock_place(device);
-                let bit = self.random.below(512 * 8) as u32;
+                let (at, bits) = self.superblock_place(device);
+                let bit = self.random.below(u64::from(bits)) as u32;
                 trial.drives_mut().flip(device, at, bit);
             }
             3 => {

@@ -26,6 +26,8 @@ use std::fmt;
 
 use raidlab_core::Level;
 
+use crate::device::Format;
+
 pub(crate) use arrays::levels;
 pub use arrays::{Mode, describe};
 pub use special::{Shares, Special};
@@ -143,6 +145,8 @@ pub struct Options {
     pub level: Option<Level>,
     /// This consistency mode only.
     pub mode: Option<Mode>,
+    /// Records are bytes of this format; `None`: in some seeds, of the own one.
+    pub format: Option<Format>,
     /// Keep the lines of the log.
     pub lines: bool,
     /// A bug to plant, where the core was built to have some.

@@ -13,6 +13,7 @@ use super::full::Full;
 use super::special::{self, Intent, Shares};
 use super::{Class, Hits, Options, Outcome, Violation};
 use crate::caught::caught;
+use crate::device::Format;
 use crate::harness::{Ask, Fault, Harness, HarnessConfig, Started, Work};
 use crate::shape::{Set, all_of, has, set_of};
 use raidlab_random::SplitMix64;
@@ -80,7 +81,10 @@ impl Run {
         let mut set_up = HarnessConfig::new(config.clone());
         set_up.longest = arrays::longest(&config);
         let superblocks = config.settings.consistency.has_superblocks();
-        set_up.bytes = superblocks && random.chance(DUTIES);
+        set_up.bytes = match options.format {
+            None => (superblocks && random.chance(DUTIES)).then_some(Format::Own),
+            given => given,
+        };
         set_up.lines = options.lines;
         #[cfg(debug_assertions)]
         {

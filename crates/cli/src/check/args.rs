@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use raidlab_checker::device::Format;
 use raidlab_checker::reproduction::Case;
 use raidlab_checker::swarm::Mode;
 use raidlab_core::Level;
@@ -19,6 +20,7 @@ use raidlab_core::Level;
 #[command(after_help = "Examples:\n  \
     raidlab check                             all levels and modes, for a minute or so\n  \
     raidlab check --level raid5 --mode ppl    one level in one consistency mode\n  \
+    raidlab check --metadata 1.2              all that Linux md's format can have, through its bytes\n  \
     raidlab check --seeds 1000000             a long swarm and nothing else\n  \
     raidlab check --replay 4711               one seed, with a line for every event\n  \
     raidlab check --bugs --sample 6           whether planted bugs are found\n\n\
@@ -31,6 +33,10 @@ pub(crate) struct Check {
     /// This consistency mode only: none, resync, bitmap, ppl or journal; may be given more than once
     #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     pub(crate) mode: Vec<Mode>,
+    /// All records as bytes of this metadata format: own, or that of Linux md in version 0.90, 1.0, 1.1 or 1.2, in the
+    /// modes and levels that it has [default: numbers, and in part bytes of the own format]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format, conflicts_with = "bugs")]
+    pub(crate) metadata: Option<Format>,
     /// Seeds of the swarm [default: 2000]
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u64>,
@@ -78,6 +84,13 @@ pub(crate) struct Check {
 
 fn parse_level(text: &str) -> Result<Level, String> {
     text.parse().map_err(|error: raidlab_core::LayoutError| error.reason)
+}
+
+fn parse_format(text: &str) -> Result<Format, String> {
+    Format::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
+        let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        format!("not a format; known: {}", known.join(", "))
+    })
 }
 
 fn parse_mode(text: &str) -> Result<Mode, String> {

@@ -1,5 +1,6 @@
 //! The figures of a check for other programs.
 
+use raidlab_checker::device::Format;
 use raidlab_checker::swarm::{Class, Special};
 use serde_json::{Value, json};
 
@@ -26,6 +27,7 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
         members
     });
     pretty(&json!({
+        "metadata": options.metadata.map(Format::name),
         "from": options.from,
         "failure_runs": tally.failures,
         "failure_runs_in_bytes": tally.failures_in_bytes,

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use raidlab_checker::crash::CrashConfig;
+use raidlab_checker::device::Format;
 use raidlab_checker::fault_points::FaultPointConfig;
 use raidlab_checker::part::{self, Broken, Choice, Part, Report, Tally};
 use raidlab_checker::reproduction::{Case, Reproduction};
@@ -69,12 +70,21 @@ fn bugs(_: &Check) -> Result<(), Failure> {
 
 /// Levels and modes, when they go together.
 fn choice(options: &Check) -> Result<Choice, Failure> {
-    let choice = Choice { levels: options.level.clone(), modes: options.mode.clone() };
+    let (levels, modes) = (options.level.clone(), options.mode.clone());
+    let choice = Choice { levels, modes, format: options.metadata };
     if let Some(mode) = choice.misfit() {
         let fitting = Level::ALL.iter().filter(|level| mode.fits(**level)).map(ToString::to_string);
         let fitting: Vec<String> = fitting.collect();
         let (mode, fitting) = (mode.name(), fitting.join(", "));
         return Err(Failure::input(format!("--mode {mode}: only {fitting} can have it")));
+    }
+    if let (Some(format), Some(what)) = (choice.format, choice.not_kept()) {
+        let kept = match format {
+            Format::Own => "every level and mode with superblocks: resync, bitmap, ppl, journal",
+            Format::Md(_) => "raid1, raid4, raid5, raid6 and raid10 in the modes resync and bitmap",
+        };
+        let name = format.name();
+        return Err(Failure::input(format!("--metadata {name}: it has no {what}, but {kept}")));
     }
     Ok(choice)
 }
@@ -157,6 +167,7 @@ fn parts(options: &Check, choice: &Choice) -> Result<All, Failure> {
         let with_share = |config| Part::Crashes(Box::new(CrashConfig { states: share, ..config }));
         arrays.extend(configs.into_iter().map(with_share));
         let fits = choice.levels.is_empty() || choice.levels.contains(&Level::Raid5);
+        let fits = fits && choice.format.is_none();
         if fits && (choice.modes.is_empty() || choice.modes.contains(&Mode::None)) {
             arrays.push(Part::Hole(Box::new(part::write_hole())));
         }
@@ -268,9 +279,13 @@ fn report(options: &Check, choice: &Choice, done: &Done) -> Result<(), Failure> 
 fn drawn_from(options: &Check, choice: &Choice, case: &Case) -> Result<Options, Failure> {
     let draws = choice.swarm();
     let Case::Seed(seed) = case else {
-        return match options.level.is_empty() && options.mode.is_empty() {
-            true => Ok(Options::default()),
-            false => Err(Failure::input("--replay: its array has a level and mode of its own")),
+        let named =
+            !options.level.is_empty() || !options.mode.is_empty() || options.metadata.is_some();
+        return match named {
+            false => Ok(Options::default()),
+            true => Err(Failure::input(
+                "--replay: its array has a level, a mode and metadata of its own",
+            )),
         };
     };
     if draws.is_empty() {

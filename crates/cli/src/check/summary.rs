@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use raidlab_checker::device::Format;
 use raidlab_checker::part::{Broken, Choice, Tally};
 use raidlab_checker::swarm::{Class, Mode, Outcome, Special};
 use raidlab_core::{Level, Redundancy};
+use raidlab_metadata::md::Version;
 use raidlab_risk::words;
 
 use super::Done;
@@ -121,11 +123,24 @@ fn shares(text: &mut String, choice: &Choice, tally: &Tally) {
     }
 }
 
+/// The modes that what was chosen can have.
+fn modes(choice: &Choice) -> Vec<Mode> {
+    let kept = |mode: &&Mode| match choice.format {
+        None => true,
+        Some(Format::Own) => **mode != Mode::None,
+        Some(Format::Md(_)) => matches!(mode, Mode::Resync | Mode::Bitmap),
+    };
+    let chosen = |mode: &&Mode| choice.modes.is_empty() || choice.modes.contains(mode);
+    Mode::ALL.iter().filter(kept).filter(chosen).copied().collect()
+}
+
 /// Whether what was chosen can have it at all.
 fn has_special(special: Special, choice: &Choice) -> bool {
     let level = |level| choice.levels.is_empty() || choice.levels.contains(&level);
-    let mode = |mode| choice.modes.is_empty() || choice.modes.contains(&mode);
-    let superblocks = choice.modes.is_empty() || choice.modes.iter().any(|m| *m != Mode::None);
+    let modes = modes(choice);
+    let mode = |mode| modes.contains(&mode);
+    let superblocks = modes.iter().any(|mode| *mode != Mode::None);
+    let is_md = matches!(choice.format, Some(Format::Md(_)));
     let stripes = Level::ALL.into_iter().filter(|one| one.has_stripes()).any(level);
     let has_many = |one: &Level| one.is_redundant() && !one.is_cut_by_sectors();
     let many = Level::ALL.into_iter().filter(has_many).any(level);
@@ -135,7 +150,12 @@ fn has_special(special: Special, choice: &Choice) -> bool {
         Special::LargeChunk | Special::LogUnreadable => {
             partial_parity.any(level) && mode(Mode::PartialParity)
         }
-        Special::ManyMembers | Special::ManyAtStart => many,
+        Special::ManyMembers | Special::ManyAtStart => {
+            many && choice.format != Some(Format::Md(Version::V0_90))
+        }
+        // md's superblocks have one place each, and do not say in which blocks an array is written.
+        Special::Believed => !is_md,
+        Special::LargerBlock => superblocks && !is_md,
         Special::LateLog | Special::LateReplay => {
             stripes && (mode(Mode::PartialParity) || mode(Mode::Journal))
         }
@@ -150,7 +170,6 @@ fn has_special(special: Special, choice: &Choice) -> bool {
         | Special::WentOnAlone
         | Special::Swapped
         | Special::Resized
-        | Special::LargerBlock
         | Special::Wiped
         | Special::OtherParameters
         | Special::AnyReturn => superblocks,
@@ -161,8 +180,9 @@ fn has_special(special: Special, choice: &Choice) -> bool {
 /// Whether a class can be hit at all by what was chosen.
 pub(super) fn applies(class: Class, choice: &Choice) -> bool {
     let level = |level| choice.levels.is_empty() || choice.levels.contains(&level);
-    let mode = |mode| choice.modes.is_empty() || choice.modes.contains(&mode);
-    let superblocks = choice.modes.is_empty() || choice.modes.iter().any(|m| *m != Mode::None);
+    let modes = modes(choice);
+    let mode = |mode| modes.contains(&mode);
+    let superblocks = modes.iter().any(|mode| *mode != Mode::None);
     match class {
         Class::LogDevice => {
             mode(Mode::Journal) && Level::ALL.into_iter().filter(|one| one.has_stripes()).any(level)
@@ -233,12 +253,19 @@ mod tests {
 
     #[test]
     fn a_generator_is_asked_for_where_it_can_be() {
-        let of = |level: Level, mode: Mode| Choice { levels: vec![level], modes: vec![mode] };
+        let of = |level: Level, mode: Mode| Choice {
+            levels: vec![level],
+            modes: vec![mode],
+            format: None,
+        };
         assert!(Special::ALL.into_iter().all(|one| has_special(one, &Choice::default())));
         let ppl = of(Level::Raid5, Mode::PartialParity);
         assert!(has_special(Special::LargeChunk, &ppl) && !has_special(Special::WrongLog, &ppl));
         let none = of(Level::Raid3, Mode::None);
         assert!(!has_special(Special::Slices, &none) && !has_special(Special::Wiped, &none));
+        let md = Choice { format: Some(Format::Md(Version::V0_90)), ..Choice::default() };
+        assert!(has_special(Special::PageHarmed, &md) && !has_special(Special::Believed, &md));
+        assert!(!has_special(Special::LateLog, &md) && !has_special(Special::ManyMembers, &md));
     }
 
     #[test]
@@ -246,6 +273,7 @@ mod tests {
         let of = |levels: &[Level], modes: &[Mode]| Choice {
             levels: levels.to_vec(),
             modes: modes.to_vec(),
+            format: None,
         };
         assert!(Class::ALL.into_iter().all(|class| applies(class, &Choice::default())));
         assert!(!applies(Class::LogDevice, &of(&[Level::Raid1], &[])));
@@ -253,5 +281,7 @@ mod tests {
         assert!(applies(Class::LogDevice, &of(&[Level::Raid6], &[Mode::Journal])));
         assert!(!applies(Class::Split, &of(&[Level::Raid5], &[])));
         assert!(!applies(Class::Superblock, &of(&[], &[Mode::None])));
+        let md = Choice { format: Some(Format::Md(Version::V1_2)), ..Choice::default() };
+        assert!(applies(Class::Superblock, &md) && !applies(Class::LogDevice, &md));
     }
 }

@@ -236,8 +236,8 @@ impl Joined {
         self.sectors.get(place).copied().unwrap_or_default()
     }
 
-    /// What was given for this place is written so that records lie where the device takes them, and all of its bitmap is
-    /// known.
+    /// What was given for this place is written so that records lie where the device takes them, and all of its bitmap
+    /// is known.
     ///
     /// # Errors
     /// [`Cannot::NotWritten`] where they do not, [`Cannot::Bitmap`] where it is not.

@@ -1,0 +1,387 @@
+//! Drives as members of an array of Linux md: where superblock, bitmap and data stand, how a new array is made, and
+//! which drives make the array at a start.
+//!
+//! Only what is ever written is kept of a drive: its data, the place of the superblock, the bitmap, in this order,
+//! wherever they stand on the device. All else reads as zeroes. Superblocks that are several sectors (those of version
+//! 0.90) are written whole or not at all, as by drives that write 4 KiB together; `docs/md-format.md` says what becomes
+//! of them on others.
+
+use raidlab_core::consistency::{Allow, AssembleError, Unusable, Unused};
+use raidlab_core::contract::{MemberBits, Superblock as Said};
+use raidlab_core::{Array, Config, Consistency, MemberIndex, Redundancy, Sector, Sectors};
+use raidlab_metadata::md::{
+    ALL, Allowed, Aside, BadBlockLog, Bitmap, BitmapKind, ByteOrder, Cannot, Features, Inspected,
+    Md, Reshape, Role, Superblock, V0, V0Device, Version, inspect, join, word,
+};
+use raidlab_metadata::{Looked, MetadataFormat, Places};
+
+use super::bytes::{ANOTHER, Finds, Format, Records, SECTOR, View};
+use super::{Drives, IDENTITY, mix};
+use crate::shape::{Set, has, set_of};
+
+/// Sectors of the place of a superblock.
+const PLACE: u64 = 8;
+/// What version 0.90 keeps at the end of a device, in sectors, which is also what it begins a multiple of.
+const RESERVED: u64 = 128;
+/// Roles that mdadm makes a superblock with: one sector.
+const ROLES: usize = 128;
+/// Members that version 0.90 has room for, with a device for a place besides.
+pub(super) const MOST_V0_MEMBERS: u16 = 26;
+/// Lines of the table of devices of version 0.90.
+const LINES: usize = 27;
+
+/// Where things stand on a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ground {
+    /// Sectors of the device.
+    pub(super) total: u64,
+    /// Where its data start, and how many sectors they have.
+    start: u64,
+    data: u64,
+    pub(super) superblock: u64,
+    /// Where the bitmap stands, and its sectors.
+    bitmap: (u64, u64),
+}
+
+impl Ground {
+    /// Of a device with so much for data, and for the bitmap.
+    pub(super) fn new(version: Version, data: u64, bitmap: u64) -> Self {
+        let (start, superblock, at, total) = match version {
+            Version::V0_90 => {
+                let superblock = data.next_multiple_of(RESERVED);
+                (0, superblock, superblock + PLACE, superblock + RESERVED)
+            }
+            Version::V1_0 => {
+                let at = room(data);
+                (0, at + bitmap, at, at + bitmap + 2 * PLACE)
+            }
+            Version::V1_1 => (3 * PLACE + bitmap, 0, PLACE, 3 * PLACE + bitmap + room(data)),
+            Version::V1_2 => {
+                (3 * PLACE + bitmap, PLACE, 2 * PLACE, 3 * PLACE + bitmap + room(data))
+            }
+        };
+        Self { total, start, data, superblock, bitmap: (at, bitmap) }
+    }
+
+    /// Sectors that are kept besides data.
+    pub(super) const fn tail(&self) -> u32 {
+        (PLACE + self.bitmap.1) as u32
+    }
+
+    /// Which of the sectors that are kept is a sector of the device.
+    pub(super) fn place(&self, sector: u64) -> Option<u64> {
+        let within = |from: u64, len: u64, at: u64| {
+            (from <= sector && sector < from + len).then(|| at + sector - from)
+        };
+        within(self.start, self.data, 0)
+            .or_else(|| within(self.superblock, PLACE, self.data))
+            .or_else(|| within(self.bitmap.0, self.bitmap.1, self.data + PLACE))
+    }
+
+    /// Sectors that its superblock has for data.
+    fn data_size(&self, version: Version) -> u64 {
+        if version == Version::V0_90 { self.superblock } else { room(self.data) }
+    }
+
+    /// Sectors as of a device that was cut off so that it is no member any more, or has grown so.
+    pub(super) fn resized(&self, version: Version, by: u64, grows: bool) -> u64 {
+        match (version, grows) {
+            (Version::V0_90, true) => self.total + RESERVED,
+            (Version::V0_90 | Version::V1_0, false) => self.total.saturating_sub(by),
+            (Version::V1_0, true) => self.total + by,
+            // One that has grown is what it was.
+            (Version::V1_1 | Version::V1_2, _) => (self.start + self.data).saturating_sub(by),
+        }
+    }
+}
+
+/// Sectors for data that a device has: more than md's least.
+fn room(data: u64) -> u64 {
+    data.next_multiple_of(PLACE).max(2 * PLACE)
+}
+
+/// Sectors that the bitmap of an array covers: of each member, where blocks have copies on some of them of the array.
+fn covered(array: &Array, config: &Config) -> u64 {
+    match config.layout.level.redundancy() {
+        Redundancy::Copies => array.capacity().0,
+        _ => config.members.iter().map(|member| member.sectors.0).max().unwrap_or(0),
+    }
+}
+
+/// The head of the bitmap of a new array; `None` in other modes.
+fn bitmap(array: &Array, config: &Config) -> Option<Bitmap> {
+    let Consistency::Bitmap { chunk } = config.settings.consistency else { return None };
+    Some(Bitmap {
+        kind: BitmapKind::Plain,
+        array: IDENTITY,
+        events: 0,
+        events_cleared: 0,
+        covered: covered(array, config),
+        state: 0,
+        chunk: chunk.bytes() as u32,
+        delay: 5,
+        write_behind: 0,
+        reserved: 0,
+    })
+}
+
+/// Where things stand on each device of an array: members, replacements, and no log device.
+pub(super) fn grounds(array: &Array, config: &Config, version: Version) -> Vec<Ground> {
+    let bitmap = bitmap(array, config).and_then(|head| head.sectors()).unwrap_or(Sectors::ZERO);
+    let members = || config.members.iter().map(|one| Ground::new(version, one.sectors.0, bitmap.0));
+    members().chain(members()).chain([Ground::default()]).collect()
+}
+
+/// The superblock of a member of a new array.
+fn superblock(config: &Config, version: Version, ground: &Ground, member: u16) -> Superblock {
+    let (level, layout) = word(&config.layout).expect("a level that md has was asked for");
+    let members = config.layout.members;
+    let is_v0 = version == Version::V0_90;
+    let has_bitmap = ground.bitmap.1 > 0;
+    let places = 0..members;
+    let role = |number: usize| match u16::try_from(number) {
+        Ok(place) if place < members => Role::Member(place),
+        _ => Role::Spare,
+    };
+    let line = |place: u16| V0Device {
+        number: u32::from(place),
+        place: u32::from(place),
+        state: V0Device::ACTIVE | V0Device::IN_SYNC,
+        ..V0Device::default()
+    };
+    let mut table: Vec<_> = places.map(line).collect();
+    table.resize(LINES.max(table.len()), V0Device::default());
+    let v0 = V0 {
+        order: ByteOrder::Little,
+        minor_version: 90,
+        patch: 0,
+        md_minor: 0,
+        size: (ground.data / 2) as u32,
+        devices: u32::from(members),
+        // Clean, and whether there is a bitmap.
+        state: 1 | u32::from(has_bitmap) << 8,
+        counts: [u32::from(members), u32::from(members), 0, 0],
+        checkpoint: 1,
+        resync: u32::MAX,
+        own: table[usize::from(member)],
+        table,
+    };
+    let offset = ground.bitmap.0 as i32 - ground.superblock as i32;
+    Superblock {
+        features: Features(if has_bitmap { Features::BITMAP.0 } else { 0 }),
+        array: IDENTITY,
+        name: [0; 32],
+        created: 1,
+        level,
+        layout,
+        size: ground.data,
+        chunk: config.layout.chunk.0 as u32,
+        members: u32::from(members),
+        aside: if has_bitmap { Aside::Bitmap(offset) } else { Aside::Nothing },
+        reshape: Reshape::default(),
+        data_offset: ground.start,
+        data_size: ground.data_size(version),
+        super_offset: ground.superblock,
+        recovery: 0,
+        number: u32::from(member),
+        corrected: 0,
+        device: if is_v0 { [0; 16] } else { identity(u32::from(member)) },
+        flags: 0,
+        bad_blocks: BadBlockLog::default(),
+        updated: 0,
+        events: u64::from(is_v0),
+        resync: ALL,
+        logical_block: 0,
+        roles: (0..ROLES.max(usize::from(members))).map(role).collect(),
+        v0: is_v0.then(|| Box::new(v0)),
+    }
+}
+
+/// What identifies a device.
+fn identity(number: u32) -> [u8; 16] {
+    let mut id = *b"a drive's number";
+    id[12..].copy_from_slice(&number.to_le_bytes());
+    id
+}
+
+/// What the core would say, had it decided.
+fn refusal(why: Cannot, given: &[MemberIndex]) -> AssembleError {
+    let other = |found: String| AssembleError::Parameter {
+        key: "metadata",
+        asked: "an array that is written".into(),
+        found,
+    };
+    let bits = |all: &[usize]| -> MemberBits {
+        let mut bits = [0; 2];
+        for member in all.iter().filter_map(|index| given.get(*index)) {
+            bits[member.at() / 64] |= 1 << (member.at() % 64);
+        }
+        bits
+    };
+    match why {
+        Cannot::NoMember(_) => AssembleError::NoSuperblock(Vec::new()),
+        Cannot::SeveralArrays(_) => AssembleError::SeveralArrays { one: [0; 2], other: [0; 2] },
+        Cannot::TooFew { missing, .. } => {
+            let absent = |place| Unused { member: MemberIndex(place), why: Unusable::Absent };
+            AssembleError::TooFew(missing.into_iter().map(absent).collect())
+        }
+        // It is to be left out, as one that may hold the newest data.
+        Cannot::Bitmap(device) => {
+            let member = given.get(device).copied().unwrap_or(MemberIndex(0));
+            AssembleError::Missing(vec![Unused { member, why: Unusable::Unreadable }])
+        }
+        Cannot::Diverged(one, rest) => {
+            AssembleError::Diverged { one: bits(&one), other: bits(&rest) }
+        }
+        why => other(why.to_string()),
+    }
+}
+
+impl Records {
+    /// md's records, where they are.
+    pub(super) const fn md(&self) -> Option<Md> {
+        match self.format {
+            Format::Md(_) => Some(Md { block: self.block }),
+            Format::Own => None,
+        }
+    }
+}
+
+impl Drives {
+    /// The members of a new array of md, clean.
+    pub(super) fn make_md(&mut self, array: &Array, config: &Config, version: Version) {
+        let Some(mut records) = self.bytes.take() else { return };
+        for member in 0..config.layout.members {
+            let (device, ground) = (MemberIndex(member), records.grounds[usize::from(member)]);
+            let one = superblock(config, version, &ground, member);
+            let mut place = vec![0; PLACE as usize * SECTOR];
+            one.emit(&mut place).expect("a place has room for a superblock");
+            self.put(&mut records, device, Sector(one.super_offset), &place);
+            if let Some(head) = bitmap(array, config) {
+                let head = Bitmap { array: one.bitmap_id(), events: one.events, ..head };
+                let mut bytes = vec![0; ground.bitmap.1 as usize * SECTOR];
+                head.emit(&mut bytes);
+                self.put(&mut records, device, Sector(ground.bitmap.0), &bytes);
+            }
+            let looked = self.look(&records, device);
+            records.writer.know(device, &looked);
+        }
+        records.drives_made = u32::from(config.layout.members);
+        self.bytes = Some(records);
+    }
+
+    /// Makes a fresh drive ready for a place of an md array, or only the first `pieces` of what that takes; `model` is
+    /// a member in service.
+    pub fn make_md_ready(&mut self, device: MemberIndex, model: MemberIndex, pieces: usize) {
+        let Some(mut records) = self.bytes.take() else { return };
+        if let Some(md) = records.md() {
+            records.drives_made += 1;
+            let id = identity(records.drives_made);
+            let numbers = records.writer.device_numbers().clone();
+            let model = records.writer.places(model).clone();
+            let ready = md.ready(&mut View::of(self, &records, device), &model, &numbers, id);
+            // Where it has no number left, or there is no member like it, it stays as it is.
+            if let Ok(ready) = ready {
+                for (at, bytes) in ready.pieces.iter().take(pieces) {
+                    self.put(&mut records, device, *at, bytes);
+                }
+                if pieces >= ready.pieces.len() {
+                    records.writer.set_places(device, ready.places);
+                }
+            }
+        }
+        self.bytes = Some(records);
+    }
+
+    /// A drive that was made ready was not taken.
+    pub(crate) fn refuse(&mut self, device: MemberIndex) {
+        if let Some(records) = self.bytes.as_mut().filter(|records| records.md().is_some()) {
+            records.writer.set_places(device, Places::default());
+        }
+    }
+
+    /// What a drive that is to come back shows a running array, whose superblock says this.
+    #[must_use]
+    pub fn returning(&self, device: MemberIndex, newest: &Said) -> Option<Looked> {
+        let records = self.bytes.as_deref()?;
+        let mut looked = self.look(records, device);
+        if let Some(md) = records.md() {
+            let numbers = records.writer.clone().device_numbers().clone();
+            md.returning(&mut looked, newest, &numbers);
+        }
+        Some(looked)
+    }
+
+    /// Which drives make an md array, but for those `lost`: each is put into its place first.
+    ///
+    /// # Errors
+    /// Why none do.
+    pub(crate) fn joined(&mut self, lost: Set, allow: Allow) -> Result<Finds, AssembleError> {
+        let Some(mut records) = self.bytes.take() else {
+            return Err(AssembleError::NoSuperblock(Vec::new()));
+        };
+        let joined = self.join(&mut records, lost | set_of(allow.without), allow);
+        self.bytes = Some(records);
+        joined
+    }
+
+    fn join(
+        &mut self,
+        records: &mut Records,
+        lost: Set,
+        allow: Allow,
+    ) -> Result<Finds, AssembleError> {
+        let Some(md) = records.md() else { return Err(AssembleError::NoSuperblock(Vec::new())) };
+        let members = self.count() / 2;
+        let is_given = |one: &MemberIndex| !has(lost, one.0) && !self.gone[one.at()];
+        let given: Vec<_> = (0..members).map(MemberIndex).filter(is_given).collect();
+        let inspected: Vec<Inspected> =
+            given.iter().map(|one| inspect(&mut View::of(self, records, *one))).collect();
+        let allowed = Allowed { dirty_degraded: allow.dirty_degraded, ..Allowed::default() };
+        let joined = join(&inspected, &allowed).map_err(|why| refusal(why, &given))?;
+        let order: Vec<_> = joined.order.iter().map(|one| one.map(|one| given[one])).collect();
+        // Whatever place a drive is given for, it is the member that it says.
+        for (place, device) in (0..).map(MemberIndex).zip(&order) {
+            if let Some(device) = device.filter(|device| *device != place) {
+                self.swap_kept(records, place, device);
+                return self.join(records, moved(lost, place, device), allow);
+            }
+        }
+        let mut looked: Vec<Option<Looked>> = order
+            .iter()
+            .map(|one| one.map(|one| md.examine(&mut View::of(self, records, one))))
+            .collect();
+        for (place, one) in looked.iter().enumerate() {
+            let Some(one) = one else { continue };
+            joined.check(place, &one.places).map_err(|why| refusal(why, &given))?;
+        }
+        let nonce = mix(u64::from(self.clock), records.world);
+        let found = joined.found(&mut looked, records.block, nonce);
+        let places = (0..).map(MemberIndex).zip(looked);
+        Ok((found, places.filter_map(|(place, one)| Some((place, one?))).collect()))
+    }
+
+    /// A superblock of another array stands on a drive, in the same state.
+    pub(super) fn give_to_another_md(&mut self, records: &mut Records, device: MemberIndex) {
+        let seen = inspect(&mut View::of(self, records, device));
+        let Some(one) = seen.superblock() else { return };
+        let one = Superblock { array: ANOTHER, ..one.clone() };
+        let mut place = vec![0; PLACE as usize * SECTOR];
+        one.emit(&mut place).expect("a place has room for a superblock");
+        self.put(records, device, Sector(one.super_offset), &place);
+    }
+
+    /// The sectors that a bitmap of md takes on a drive: from which, and how many; none without.
+    #[must_use]
+    pub fn md_bitmap(&self, device: MemberIndex) -> (u64, u64) {
+        let ground = self.bytes.as_ref().and_then(|records| records.grounds.get(device.at()));
+        ground.map_or((0, 0), |ground| (ground.data + PLACE, ground.bitmap.1))
+    }
+}
+
+/// A set in which two devices have changed places.
+fn moved(set: Set, one: MemberIndex, other: MemberIndex) -> Set {
+    let bit = |from: MemberIndex, to: MemberIndex| Set::from(has(set, from.0)) << to.0;
+    let rest = set & !(1 << one.0 | 1 << other.0);
+    rest | bit(one, other) | bit(other, one)
+}

@@ -1,0 +1,91 @@
+//! All of it through the bytes of Linux md's metadata.
+
+use raidlab_checker::crash::{self, CrashConfig};
+use raidlab_checker::device::Format;
+use raidlab_checker::fault_points::{self, FaultPointConfig, Operation};
+use raidlab_checker::part::Choice;
+use raidlab_checker::reproduction::{Case, Reproduction};
+use raidlab_checker::swarm::{self, Mode, Options};
+use raidlab_core::{Consistency, Level, Sectors};
+
+/// The versions of md, each with a mode.
+fn versions() -> impl Iterator<Item = (Format, Consistency)> {
+    let bitmap = Consistency::Bitmap { chunk: Sectors(2) };
+    let modes = [Consistency::Resync, bitmap].into_iter().cycle();
+    Format::ALL.into_iter().filter(|format| *format != Format::Own).zip(modes)
+}
+
+fn kept(case: Case, format: Option<Format>) {
+    let options = Options { format, ..Options::default() };
+    let ended = Reproduction { case: case.clone(), options }.again();
+    assert_eq!(ended.broken, None, "{case} {format:?}: {:#?}", ended.lines);
+}
+
+#[test]
+fn md_keeps_every_promise_at_every_crash() {
+    for (format, mode) in versions() {
+        for (level, members) in [(Level::Raid1, 2), (Level::Raid5, 3)] {
+            let config = CrashConfig { states: 400, ..CrashConfig::new(level, members, mode) };
+            let config = config.in_bytes(format);
+            let counts = crash::run(&config, &mut |_| ());
+            let counts = counts.unwrap_or_else(|broken| panic!("{broken}"));
+            assert!(counts.distinct > 100, "{}: {counts:?}", config.name());
+        }
+    }
+}
+
+#[test]
+fn md_keeps_every_promise_whatever_fails() {
+    for (format, mode) in versions() {
+        for only in
+            [Operation::WriteSmall, Operation::Rebuild, Operation::ReAdd, Operation::Replace]
+        {
+            let config = FaultPointConfig::new(Level::Raid1, 2, mode).in_bytes(format);
+            let config = FaultPointConfig { only: Some(only), ..config };
+            let ended = fault_points::run(&config, &mut |_| ());
+            ended.unwrap_or_else(|broken| panic!("{broken}"));
+        }
+    }
+}
+
+#[test]
+fn md_keeps_every_promise_in_the_swarm() {
+    for (format, _) in versions() {
+        let options = Options { format: Some(format), ..Options::default() };
+        for seed in 0..20 {
+            swarm::run(seed, &options).unwrap_or_else(|broken| panic!("{format:?}: {broken}"));
+        }
+    }
+}
+
+/// What these seeds broke: a drive that waited for its rebuild and was taken for member 0; a replacement that nobody
+/// named; two devices with one number; a bitmap whose bits could not be read.
+#[test]
+fn seeds_that_broke_a_promise_of_md_keep_it() {
+    let [v0, _, _, v2] = [1, 2, 3, 4].map(|index| Some(Format::ALL[index]));
+    for (seed, format) in [(741, v0), (2399, v0), (5825, v0), (9196, v2), (9070, v2), (501, v2)] {
+        kept(Case::Seed(seed), format);
+    }
+}
+
+#[test]
+fn what_md_does_not_have_is_named() {
+    let of = |levels: &[Level], modes: &[Mode], format| Choice {
+        levels: levels.to_vec(),
+        modes: modes.to_vec(),
+        format: Some(format),
+    };
+    let [own, v0, ..] = Format::ALL;
+    assert_eq!(of(&[Level::Raid3], &[], v0).not_kept(), Some("raid3".into()));
+    assert_eq!(of(&[Level::Raid5], &[Mode::PartialParity], v0).not_kept(), Some("ppl".into()));
+    assert_eq!(of(&[], &[Mode::Journal], v0).not_kept(), Some("journal".into()));
+    assert_eq!(of(&[], &[Mode::None], own).not_kept(), Some("none".into()));
+    assert_eq!(of(&[Level::Raid3], &[Mode::Resync], own).not_kept(), None);
+    assert_eq!(of(&[Level::Raid6], &[Mode::Bitmap], v0).not_kept(), None);
+    // Whatever is left is run.
+    let all = Choice { format: Some(v0), ..Choice::default() };
+    let names: Vec<String> = all.crashes().map(|config| config.name()).collect();
+    assert_eq!(names.len(), 16, "{names:?}");
+    assert_eq!(names[1], "raid1(2) bitmap md 0.90");
+    assert_eq!(all.crashes_in_bytes(1 << 20).count(), 0);
+}

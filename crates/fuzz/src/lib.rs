@@ -22,6 +22,7 @@ mod metadata;
 mod nbd;
 mod script;
 mod text;
+mod written;
 
 pub use archive::tar;
 pub use assembly::assembly;
@@ -32,6 +33,7 @@ pub use measured::{parameters, trace};
 pub use metadata::metadata;
 pub use nbd::nbd;
 pub use text::{drive, fio, layout, study};
+pub use written::written;
 
 /// A target with its name.
 pub type Target = (&'static str, fn(&[u8]));
@@ -52,4 +54,5 @@ pub const TARGETS: &[Target] = &[
     ("study", study),
     ("tar", tar),
     ("trace", trace),
+    ("written", written),
 ];

@@ -49,7 +49,7 @@ macro_rules! replays {
 
 replays!(
     assembly, drive, fio, fuse, layout, md, metadata, nbd, parameters, results, store, study, tar,
-    trace,
+    trace, written,
 );
 
 #[test]

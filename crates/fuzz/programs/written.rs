@@ -1,0 +1,4 @@
+//! [`written`](raidlab_fuzz::written) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::written(data));

@@ -4,8 +4,8 @@
 //! rotten write without a trace. Why it is safe all the same: a torn superblock counts as a member that is missing;
 //! records of a device are written one after another, so that a write of the bitmap never takes back bits of another
 //! one; the head of a bitmap goes before the superblock, and one that is behind makes all bits count. What stands
-//! besides the fields with a name goes out as it was read. Tests: `tests/md/written.rs`, the fuzz target `written`, against
-//! the kernel `crates/cli/tests/array/kernel_and_raidlab.rs`.
+//! besides the fields with a name goes out as it was read. Tests: `tests/md/written.rs`, the fuzz target `written`,
+//! against the kernel `crates/cli/tests/array/kernel_and_raidlab.rs`.
 
 use raidlab_core::consistency::{Carried, Examined, Finding, LogFound, MetaArea, Parameters};
 use raidlab_core::contract::{Epoch, History, Record, Superblock as Said};

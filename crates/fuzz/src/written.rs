@@ -3,7 +3,7 @@
 use raidlab_core::consistency::{ArrayId, Finding, MetaArea};
 use raidlab_core::contract::{MemberBits, MetaIo, Record, SegmentList, Superblock};
 use raidlab_core::{Config, Consistency, Layout, MemberIndex, Sector, Sectors};
-use raidlab_metadata::md::{ALL, Bitmap, Creation, Md, Version, WantedBitmap};
+use raidlab_metadata::md::{ALL, Bitmap, BitmapSeen, Creation, Md, Version, WantedBitmap, inspect};
 use raidlab_metadata::{Looked, MetadataFormat, Own, RecordWriter};
 
 use crate::device::{Device, SECTOR};
@@ -260,6 +260,7 @@ impl<'a> Members<'a> {
                 Some(version) => {
                     let found = found.unwrap_or_else(|| panic!("{member}: {:?}", looked.examined));
                     assert_eq!(found, self.as_md_says(version, member, &said, &found));
+                    self.judge_head(member, &said);
                 }
             }
             let pages = looked.examined.bitmap.iter().zip(&known.pages);
@@ -267,6 +268,17 @@ impl<'a> Members<'a> {
                 assert_eq!(found, &Finding::Whole(bits), "{member}");
             }
         }
+    }
+
+    /// The head of a bitmap is of the same state as the superblock.
+    fn judge_head(&self, member: MemberIndex, said: &Superblock) {
+        let seen = inspect(&mut self.disks[member.at()].clone()).bitmap;
+        let events = match seen {
+            BitmapSeen::Found(head, Some(_)) => Some((head.events, head.events_cleared)),
+            _ => None,
+        };
+        let due = (said.events, said.bitmap_since.min(said.events));
+        assert_eq!(events, self.has_bitmap.then_some(due), "{member}: {said:?}");
     }
 
     /// What of a state is told by md's superblock of a member in service; a history is that of the format.
@@ -308,8 +320,8 @@ impl<'a> Members<'a> {
 fn put(disk: &mut Device<'_>, known: &mut Written, at: u64, bytes: &[u8], superblock: usize) {
     let mut bytes = bytes.to_vec();
     if let Some(head) = Bitmap::parse(&bytes) {
-        // As many bits as make several pages.
-        Bitmap { chunk: (CHUNK as usize * SECTOR) as u32, ..head }.emit(&mut bytes);
+        // As many bits as make pages in more than one sector.
+        Bitmap { chunk: SECTOR as u32, ..head }.emit(&mut bytes);
     } else if superblock < SECTOR && bytes.len() >= SECTOR && bytes[..4] == [0xfc, 0x4e, 0x2b, 0xa9]
     {
         bytes[superblock..SECTOR].fill(NOT_OURS);

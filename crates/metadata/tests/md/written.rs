@@ -1,11 +1,11 @@
 //! What goes on being written of an md array: what the core is told was found, and the superblock of a spare.
 
 use raidlab_core::consistency::{Found, MetaArea};
-use raidlab_core::contract::Superblock as Said;
+use raidlab_core::contract::{Epoch, History, MetaIo, Record, SegmentList, Superblock as Said};
 use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 use raidlab_metadata::md::{
-    Allowed, Aside, Bitmap, BitmapKind, Cannot, Features, Frame, Md, Role, Superblock, inspect,
-    join,
+    Allowed, Aside, Bitmap, BitmapKind, Cannot, DeviceNumbers, Features, Frame, Md, Role,
+    Superblock, inspect, join,
 };
 use raidlab_metadata::{Looked, MetadataFormat, RecordWriter, Source, Unreadable};
 
@@ -180,4 +180,97 @@ fn no_two_devices_have_one_number() {
     writer.know(MemberIndex(2), &back);
     MD.returning(&mut back, &Said::default(), writer.device_numbers());
     assert_eq!(number(&back), Some(2));
+}
+
+/// Who is furthest behind says how far all are.
+#[test]
+fn the_core_is_told_the_least_of_several_rebuilds() {
+    let [a, mut b, mut c] = three();
+    (b.features, b.recovery) = (Features::RECOVERY, 768);
+    (c.features, c.recovery) = (Features::RECOVERY, 256);
+    let said = said(&found([a, b, c].iter().map(|one| disk(one, &[])).collect()), 0);
+    assert_eq!((said.rebuilding, said.rebuilt_to), ([0b110, 0], Sector(256)));
+}
+
+/// A head that is behind its superblock by anything says nothing of the bits.
+#[test]
+fn bits_of_a_head_that_is_behind_are_not_known() {
+    for (events, is_known) in [(99, false), (100, true), (101, true)] {
+        let bitmap = MD.examine(&mut with_bitmap(&three()[0], events, 90)).examined.bitmap;
+        assert!(!bitmap.is_empty());
+        assert!(bitmap.iter().all(|page| page.whole().is_some() == is_known), "{events}");
+    }
+}
+
+#[test]
+fn a_device_that_went_on_alone_has_another_history() {
+    let running = Said { events: 110, history: said_history(), ..Said::default() };
+    for (gone, is_ours) in [(None, true), (Some(1), false)] {
+        let mut one = three()[2].clone();
+        if let Some(gone) = gone {
+            one.roles[gone] = Role::Faulty;
+        }
+        let mut back = MD.examine(&mut disk(&one, &[]));
+        MD.returning(&mut back, &running, &DeviceNumbers::new(3));
+        let history = back.examined.superblock.whole().expect("a member").superblock.history;
+        assert_eq!(history == running.history, is_ours, "{gone:?}");
+    }
+}
+
+/// An array's history, as far as its events 100.
+fn said_history() -> History {
+    let mut history = History::default();
+    history[0] = Epoch { id: 77, from: 90 };
+    history
+}
+
+/// A writer that knows the members of an array, the last of which is being rebuilt.
+fn writer_of(members: &[Superblock; 3]) -> RecordWriter {
+    let layout = raidlab_metadata::md::layout(&members[0], &[], None).unwrap();
+    let area = MetaArea { log: Sectors(0), pages: 0, used: true };
+    let mut writer =
+        RecordWriter::new(members[0].array, &Config::uniform(layout, Sectors(1024)), &area);
+    for (member, one) in (0..).map(MemberIndex).zip(members) {
+        writer.know(member, &MD.examine(&mut disk(one, &[])));
+    }
+    writer
+}
+
+#[test]
+fn a_spare_is_not_being_rebuilt_though_its_model_is() {
+    let [a, b, mut c] = three();
+    (c.features, c.recovery) = (Features::RECOVERY, 512);
+    let mut writer = writer_of(&[a, b, c]);
+    let model = writer.places(MemberIndex(2)).clone();
+    let mut fresh = Disk(vec![0; SECTORS as usize * 512]);
+    let mut ready = MD.ready(&mut fresh, &model, writer.device_numbers(), [35; 16]).unwrap();
+    let (at, bytes) = MD.spare(&mut ready.places, writer.device_numbers()).unwrap();
+    fresh.0[at.bytes() as usize..][..bytes.len()].copy_from_slice(&bytes);
+    let seen = inspect(&mut fresh);
+    let spare = seen.superblock().expect("a superblock");
+    assert_eq!((spare.features, spare.recovery), (Features(0), 0));
+}
+
+#[test]
+fn a_replacement_says_that_it_is_one_until_it_has_taken_over() {
+    let mut writer = writer_of(&three());
+    let model = writer.places(MemberIndex(0)).clone();
+    let mut fresh = Disk(vec![0; SECTORS as usize * 512]);
+    let ready = MD.ready(&mut fresh, &model, writer.device_numbers(), [36; 16]).unwrap();
+    let replacement = MemberIndex(3 + 1);
+    writer.set_places(replacement, ready.places);
+    let mut write = |writer: &mut RecordWriter, member| {
+        let record = Record::Superblock(Said { events: 101, clean: true, ..Said::default() });
+        let (at, payload) = (Sector(0), SegmentList::EMPTY);
+        let meta = MetaIo { member, record, at, payload, flush: false, fua: true };
+        let mut head = vec![0; MD.head()];
+        let none = (0, 0, &mut std::iter::empty() as &mut dyn Iterator<Item = &[u8]>);
+        let put = writer.encode(&MD, &mut head, &meta, none).unwrap();
+        fresh.0[put.at.bytes() as usize..][..put.bytes].copy_from_slice(&head[..put.bytes]);
+        let one = inspect(&mut fresh).superblock().unwrap().clone();
+        (one.role(), one.features.has(Features::REPLACEMENT))
+    };
+    assert_eq!(write(&mut writer, replacement), (Role::Member(1), true));
+    writer.take_over(MemberIndex(1), replacement);
+    assert_eq!(write(&mut writer, MemberIndex(1)), (Role::Member(1), false));
 }

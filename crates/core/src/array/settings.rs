@@ -100,6 +100,10 @@ pub struct Settings {
     /// block. Larger chunks are worked on a slice after the other, so that they do not need huge scratch. A slot
     /// of a partial-parity log has room for so many, too.
     pub plan_rows: Sectors,
+    /// A log of partial parity takes a header at a time, with so many sectors of partial parity at most: md's. The next
+    /// is written when what it protects is durable; entries that the array sends out in one input share it. `None`:
+    /// each entry has a place of its own.
+    pub log_header: Option<Sectors>,
 }
 
 /// 1 MiB.
@@ -121,6 +125,7 @@ impl Default for Settings {
             tie: Tie::default(),
             cached_stripes: 0,
             plan_rows: MOST_PLAN_ROWS,
+            log_header: None,
         }
     }
 }
@@ -154,6 +159,11 @@ impl Settings {
             }
             Consistency::PartialParity { slots: 0..6 } => {
                 return error("a partial-parity log needs at least 6 slots".into());
+            }
+            Consistency::PartialParity { .. }
+                if self.log_header.is_some_and(|most| most < self.plan_rows) =>
+            {
+                return error("a header of the log takes less than a plan has rows".into());
             }
             Consistency::PartialParity { .. } => {}
             Consistency::Journal { .. } if !stripes => {

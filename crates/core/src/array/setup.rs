@@ -228,14 +228,21 @@ impl Setup {
         u64::from(self.width() + self.parities) * self.window_rows
     }
 
+    /// Whether a log of partial parity takes a header at a time, as md's.
+    pub(super) const fn has_log_headers(&self) -> bool {
+        self.settings.log_header.is_some()
+    }
+
     /// Sectors of one place of the log of partial parity.
     pub(super) fn log_place(&self) -> u64 {
         u64::from(LOG_HEADER) + self.plan_rows
     }
 
-    /// Sectors of log that a member or replacement has behind its data, or the log device in all.
+    /// Sectors of log that a member or replacement has behind its data, or the log device in all. Where a log lies that
+    /// takes a header at a time is for its driver to know.
     pub(super) fn log_sectors(&self, device: MemberIndex) -> Sectors {
         match self.settings.consistency {
+            Consistency::PartialParity { .. } if self.has_log_headers() => Sectors::ZERO,
             Consistency::PartialParity { slots } if device.0 < 2 * self.layout.members => {
                 Sectors(u64::from(slots) * self.log_place())
             }

@@ -98,6 +98,10 @@ pub(in crate::array) fn is_partial_torn(
     member: MemberIndex,
     entries: &[LogEntry],
 ) -> bool {
+    // One header says nothing of others.
+    if setup.has_log_headers() {
+        return false;
+    }
     let known = partial_entries(setup, member, entries);
     let Some(newest) = known.last().map(|entry| entry.number) else { return false };
     let turn = setup.log_sectors(member).0 / setup.log_place();
@@ -128,6 +132,7 @@ pub(super) fn partial_entries(
 ) -> Vec<Entry> {
     let place = setup.log_place();
     let area = setup.log_sectors(member).0;
+    let by_header = setup.has_log_headers();
     let all = entries.iter().filter(|entry| entry.member == member);
     let mut known: Vec<_> = all
         .filter_map(|entry| {
@@ -138,16 +143,21 @@ pub(super) fn partial_entries(
             };
             let rows = (u64::from(from), u64::from(to));
             let set = Roles::from_words(written);
+            let in_place =
+                by_header || u64::from(slot) * place == entry.at.0 && entry.at.0 + place <= area;
             let fits = is_entry_possible(setup, stripe, rows, set, setup.data_chunks)
                 && generation < MOST_NUMBER
-                && u64::from(slot) * place == entry.at.0
-                && entry.at.0 + place <= area
+                && in_place
                 && setup.role_member(stripe, setup.data_chunks) == member;
             let payload = setup.sizes[member.at()].0 + entry.at.0 + u64::from(LOG_HEADER);
             fits.then_some(Entry { number: generation, stripe, rows, set, payload, settled })
         })
         .collect();
     known.sort_unstable_by_key(|entry| entry.number);
+    if by_header {
+        // They are those of one header, which all count.
+        return known;
+    }
     // What is so far behind the newest that its place may have been about to be taken is durable,
     // and what came after it may be gone.
     let turn = area / place;
@@ -202,7 +212,7 @@ fn is_entry_possible(setup: &Setup, stripe: u64, rows: (u64, u64), set: Roles, r
     stripe < stripes
         && rows.0 < rows.1
         && rows.1 <= chunk
-        && rows.1 - rows.0 <= setup.plan_rows
+        && (setup.has_log_headers() || rows.1 - rows.0 <= setup.plan_rows)
         && !set.is_empty()
         && set.is_within(Roles::range(0, roles))
 }
@@ -225,7 +235,12 @@ pub(super) fn add_partial_steps(
         let Entry { stripe, rows, set: written, .. } = *entry;
         let step = ReplayStep::Partial { stripe, rows, written, payload, lost: false };
         let left = rows_left(rows, newer.map(|other| other.rows));
-        steps.extend(left.into_iter().map(|rows| step.cut(rows)));
+        // An entry of md's may be longer than what is worked on at once.
+        let cut = |rows: (u64, u64)| {
+            let starts = (rows.0..rows.1).step_by(setup.plan_rows as usize);
+            starts.map(move |from| step.cut((from, rows.1.min(from + setup.plan_rows))))
+        };
+        steps.extend(left.into_iter().flat_map(cut));
     }
 }
 

@@ -7,6 +7,7 @@
 //! they are put to use after a crash in [`replay`].
 
 mod entries;
+mod header;
 mod journal;
 mod partial;
 mod replay;
@@ -25,7 +26,7 @@ use crate::bugs::Bug;
 use crate::consistency::LogEntry;
 use crate::contract::{IoOutcome, JobResult, LOG_HEADER, MemberBits, Record, Superblock};
 use crate::layout::Layout;
-use crate::units::{MemberIndex, Sector};
+use crate::units::{MemberIndex, Sector, Sectors};
 use entries::{MOST_NUMBER, NUMBER_GAP, journal_entries, partial_entries};
 pub(super) use entries::{is_journal_torn, is_partial_torn};
 pub(super) use journal::least_sectors;
@@ -94,6 +95,12 @@ pub(super) struct Log {
     waiting: VecDeque<u32>,
     /// Those that wait are being looked at.
     retrying: bool,
+    /// Logs take a header at a time: plans of one member do not wait for those of another.
+    by_header: bool,
+    /// A header is open.
+    open: bool,
+    /// How many plans are still to be looked at, where none waits for another.
+    to_try: usize,
     /// A flush of all members is under way.
     flushing: bool,
     /// It has ended, and the failure of a member is still to be recorded.
@@ -104,8 +111,10 @@ pub(super) struct Log {
 /// Numbers of entries are counters: they count from the newest.
 impl Hash for Log {
     fn hash<H: Hasher>(&self, key: &mut H) {
-        let Self { rings, journal, logged, waiting, retrying, flushing, unsettled, replay } = self;
+        let Self { rings, journal, logged, waiting, retrying, flushing, unsettled, replay, .. } =
+            self;
         (rings, journal, waiting, retrying, flushing, unsettled, replay).hash(key);
+        (self.by_header, self.open, self.to_try).hash(key);
         for (plan, one) in logged.iter().enumerate().filter(|(_, one)| one.count != 0) {
             let next = rings.get(usize::from(one.member)).map_or(journal.next(), Ring::next);
             (plan, one.member, one.count, next.wrapping_sub(one.first)).hash(key);
@@ -114,7 +123,13 @@ impl Hash for Log {
 }
 
 impl Log {
-    pub(super) fn new(mode: Consistency, layout: &Layout, plans: u32) -> Self {
+    /// `header`: sectors of partial parity that a header takes, of a log that takes one at a time.
+    pub(super) fn new(
+        mode: Consistency,
+        layout: &Layout,
+        plans: u32,
+        header: Option<Sectors>,
+    ) -> Self {
         let (slots, sectors) = match mode {
             Consistency::PartialParity { slots } => (slots, 0),
             Consistency::Journal { sectors } => (0, sectors.0),
@@ -122,16 +137,25 @@ impl Log {
         };
         let rings = if slots > 0 { layout.members } else { 0 };
         Self {
-            rings: vec![Ring::new(slots); usize::from(rings)],
+            rings: vec![Ring::new(slots, header.map(|most| most.0)); usize::from(rings)],
             journal: Journal::new(sectors, plans),
             logged: vec![Logged::default(); plans as usize],
             waiting: VecDeque::with_capacity(plans as usize),
             retrying: false,
+            by_header: header.is_some(),
+            open: false,
+            to_try: 0,
             flushing: false,
             unsettled: false,
             replay: LogReplay::new(),
         }
     }
+}
+
+/// Sectors of partial parity that a plan logs: none of bands in which all chunks are written.
+fn partial_sectors(setup: &Setup, state: &StripePlan) -> u64 {
+    let logs = |band: &&Band| band.covered() < setup.data_chunks;
+    state.bands().iter().filter(logs).map(|band| band.to - band.from).sum()
 }
 
 /// The chunks that a band covers.
@@ -206,16 +230,21 @@ impl Log {
         // Parity that is not written needs no entry. But should its member come back, what was written
         // meanwhile must be durable before an entry for the same rows: it takes a place.
         let is_live = !failed.contains(member) && state.bands().iter().all(|band| band.live != 0);
-        let is_queue_ahead = self.is_queue_ahead();
+        let is_queue_ahead = self.is_queue_ahead() && !self.by_header;
+        let count = state.bands().len() as u64;
+        let partial = partial_sectors(setup, state);
         let ring = &mut self.rings[member.at()];
         let is_unsettled =
             |band: &Band| ring.is_unsettled(state.stripe, band_rows(band), covered_chunks(band));
         if is_queue_ahead
-            || !ring.has_room_for(state.bands().len() as u64)
+            || !ring.takes(count, partial, is_live)
             || is_live && state.bands().iter().any(is_unsettled)
         {
             self.waiting.push_back(plan);
             return Err(Wait::ForFlush);
+        }
+        if is_live {
+            self.open |= ring.put_in_header(partial);
         }
         let first = ring.next();
         for (index, band) in state.bands().iter().enumerate() {
@@ -242,8 +271,7 @@ impl Log {
             places[index] =
                 Some(Place { device: member, at, record, band: index, roles: Roles::NONE });
         }
-        let count = state.bands().len() as u8;
-        self.logged[plan as usize] = Logged { member: member.0, first, count };
+        self.logged[plan as usize] = Logged { member: member.0, first, count: count as u8 };
         Ok(places)
     }
 
@@ -383,7 +411,11 @@ impl Log {
 
     /// Begins to look at plans that wait; false when that is being done.
     pub(super) fn begin_retry(&mut self) -> bool {
-        !std::mem::replace(&mut self.retrying, true)
+        if self.retrying {
+            return false;
+        }
+        (self.retrying, self.to_try) = (true, self.waiting.len());
+        true
     }
 
     /// The plan that waits longest, which waits no longer, and how many are left.
@@ -394,6 +426,11 @@ impl Log {
 
     /// Whether a plan, or another, waits again beside `left`: there is no room for more.
     pub(super) fn waits_again(&mut self, plan: u32, left: usize) -> bool {
+        if self.by_header {
+            // Each has its turn once, and keeps its place.
+            self.to_try = self.to_try.saturating_sub(1);
+            return self.to_try == 0;
+        }
         let again = self.waiting.len() > left;
         if again && self.waiting.back() == Some(&plan) {
             // Still no room: it stays the first.
@@ -404,6 +441,19 @@ impl Log {
 
     pub(super) fn end_retry(&mut self) {
         self.retrying = false;
+    }
+
+    /// Whether a header is open, which gets entries until [`Self::close_headers`].
+    #[inline]
+    pub(super) fn is_header_open(&self) -> bool {
+        self.open
+    }
+
+    /// An input is over: what comes later waits for the next header.
+    pub(super) fn close_headers(&mut self) {
+        if std::mem::take(&mut self.open) {
+            self.rings.iter_mut().for_each(Ring::close_header);
+        }
     }
 
     /// What the superblocks are about to tell of the log.

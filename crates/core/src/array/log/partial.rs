@@ -36,6 +36,7 @@
 
 use std::hash::{Hash, Hasher};
 
+use super::header::Header;
 use super::{Logged, Stage};
 use crate::array::roles::Roles;
 use crate::array::stripe::Band;
@@ -66,12 +67,14 @@ pub(super) struct Ring {
     next: u64,
     /// Generations between these, the second left out, are durable on the medium.
     settled: [u64; 2],
+    /// What its entries are gathered in, of a log that takes a header at a time.
+    header: Option<Header>,
 }
 
 impl Hash for Ring {
     fn hash<H: Hasher>(&self, key: &mut H) {
-        let Self { places, next, settled } = self;
-        (self.slot(*next), settled.map(|number| next.wrapping_sub(number))).hash(key);
+        let Self { places, next, settled, header } = self;
+        (self.slot(*next), settled.map(|number| next.wrapping_sub(number)), header).hash(key);
         // What is durable says nothing any more.
         let wanted = |entry: &Entry| entry.stage != Stage::Durable || !entry.logged;
         places.iter().for_each(|entry| wanted(entry).then_some(*entry).hash(key));
@@ -79,7 +82,8 @@ impl Hash for Ring {
 }
 
 impl Ring {
-    pub(super) fn new(slots: u32) -> Self {
+    /// `header`: sectors of partial parity that a header takes, of a log that takes one at a time.
+    pub(super) fn new(slots: u32, header: Option<u64>) -> Self {
         let idle = Entry {
             stage: Stage::Durable,
             stripe: 0,
@@ -88,7 +92,8 @@ impl Ring {
             logged: true,
             absent: true,
         };
-        Self { places: vec![idle; slots as usize], next: 1, settled: [1; 2] }
+        let places = vec![idle; slots as usize];
+        Self { places, next: 1, settled: [1; 2], header: header.map(Header::new) }
     }
 
     pub(super) const fn slot(&self, generation: u64) -> usize {
@@ -101,6 +106,29 @@ impl Ring {
         let behind = self.next.saturating_sub(most)..(self.next + count).saturating_sub(most);
         next.all(|generation| self.places[self.slot(generation)].stage == Stage::Durable)
             && behind.clone().all(|generation| self.places[self.slot(generation)].logged)
+    }
+
+    /// Whether so many entries with so much partial parity may be taken now; `is_live`: they are written.
+    pub(super) fn takes(&self, count: u64, sectors: u64, is_live: bool) -> bool {
+        let Some(header) = &self.header else { return self.has_room_for(count) };
+        let is_over = |entry: &Entry| entry.stage == Stage::Durable && entry.logged;
+        let mut next = self.next..self.next + count;
+        next.all(|generation| is_over(&self.places[self.slot(generation)]))
+            && (!is_live || header.has_room_for(sectors, || self.places.iter().all(is_over)))
+    }
+
+    /// Entries with so much partial parity are to be written; whether a header gets them.
+    pub(super) const fn put_in_header(&mut self, sectors: u64) -> bool {
+        let Some(header) = &mut self.header else { return false };
+        header.take(sectors);
+        true
+    }
+
+    /// The header that is open gets no more entries.
+    pub(super) const fn close_header(&mut self) {
+        if let Some(header) = &mut self.header {
+            header.close();
+        }
     }
 
     /// Whether these rows have a write that is not durable, of a chunk that is not in `written`.
@@ -202,7 +230,7 @@ mod tests {
 
     /// A ring in which so many entries were taken.
     fn ring(slots: u32, taken: u64) -> Ring {
-        let mut ring = Ring::new(slots);
+        let mut ring = Ring::new(slots, None);
         for number in 0..taken {
             assert_eq!(ring.take(entry(0, (0, 8))), number + 1);
         }
@@ -234,7 +262,7 @@ mod tests {
 
     #[test]
     fn rows_are_unsettled_where_another_chunk_is_not_durable() {
-        let mut ring = Ring::new(8);
+        let mut ring = Ring::new(8, None);
         ring.take(entry(3, (8, 16)));
         let both: Roles = [1, 2].into_iter().collect();
         let cases = [
@@ -259,6 +287,26 @@ mod tests {
         ring.flushed();
         assert!(!ring.is_unsettled(3, (8, 16), Roles::one(2)));
         assert!(ring.is_unsettled(3, (16, 24), Roles::one(2)), "it ended after the flush began");
+    }
+
+    #[test]
+    fn a_header_waits_until_all_before_it_is_durable() {
+        let mut ring = Ring::new(4, Some(16));
+        let take = |ring: &mut Ring, sectors| {
+            let taken = ring.takes(1, sectors, true) && ring.put_in_header(sectors);
+            taken.then(|| ring.take(entry(0, (0, 8))))
+        };
+        assert_eq!([8, 8, 8].map(|sectors| take(&mut ring, sectors)), [Some(1), Some(2), None]);
+        assert_eq!([0, 0, 0].map(|none| take(&mut ring, none)), [Some(3), Some(4), None]);
+        ring.close_header();
+        ring.logged(logged(1, 4));
+        ring.ended(logged(1, 3), Stage::Durable);
+        assert_eq!(take(&mut ring, 0), None, "one of them is not durable");
+        assert!(ring.takes(1, 0, false), "what is not written needs a place only");
+        ring.ended(logged(4, 1), Stage::Ended);
+        assert!(ring.begin_flush());
+        ring.flushed();
+        assert_eq!(take(&mut ring, 8), Some(5));
     }
 
     #[test]

@@ -11,7 +11,7 @@ const NONE: MemberSet = MemberSet::NONE;
 /// A raid5 of four in a mode, and its log.
 fn log(consistency: Consistency) -> (Setup, Log) {
     let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(64));
-    (setup(&layout, consistency), Log::new(consistency, &layout, 4))
+    (setup(&layout, consistency), Log::new(consistency, &layout, 4, None))
 }
 
 /// A plan that writes rows of one chunk of a stripe.
@@ -42,6 +42,78 @@ fn partial_parity_goes_to_the_member_with_p() {
     let failed = MemberSet::from_words([1 << written[0].device.0, 0]);
     let written = places(log.enter(&setup, failed, 1, &write(0, 1, (8, 16)))).expect("room");
     assert!(written.is_empty() && log.has_places(1));
+}
+
+/// As [`log`], of a log that takes a header at a time with so many sectors of partial parity.
+fn log_by_header(most: u64) -> (Setup, Log) {
+    let (mode, most) = (Consistency::PartialParity { slots: 8 }, Sectors(most));
+    let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(64));
+    let mut setup = setup(&layout, mode);
+    setup.settings.log_header = Some(most);
+    (setup, Log::new(mode, &layout, 8, Some(most)))
+}
+
+#[test]
+fn what_a_header_protects_is_durable_before_the_next_is_begun() {
+    let (setup, mut log) = log_by_header(32);
+    let enter = |log: &mut Log, plan, stripe| {
+        places(log.enter(&setup, NONE, plan, &write(stripe, 1, (0, 16))))
+    };
+    // P of the stripes 0 and 4 is on one member, that of 1 and 5 on another.
+    assert!(enter(&mut log, 0, 0).is_some() && enter(&mut log, 1, 4).is_some());
+    assert!(enter(&mut log, 2, 8).is_none(), "the header is full");
+    assert!(log.is_header_open());
+    log.close_headers();
+    assert!(!log.is_header_open());
+    assert!(enter(&mut log, 3, 1).is_some(), "who waits for another member is no matter");
+    log.close_headers();
+    assert!(enter(&mut log, 4, 5).is_none() && enter(&mut log, 5, 12).is_none());
+    for plan in [0, 1, 3] {
+        log.plan_logged(plan);
+    }
+    log.places_ended(&setup, 0, false);
+    log.places_ended(&setup, 3, true);
+    assert!(log.begin_flush());
+    log.places_ended(&setup, 1, false);
+    assert!(log.flushed(false) && log.begin_retry());
+    // 1 ended when the flush was under way; what 3 wrote is durable.
+    let mut tried = Vec::new();
+    while let Some((plan, left)) = log.pop_waiting() {
+        tried.push((plan, enter(&mut log, plan, [0, 0, 8, 0, 5, 12][plan as usize]).is_some()));
+        if log.waits_again(plan, left) {
+            break;
+        }
+    }
+    log.end_retry();
+    assert_eq!(tried, [(2, false), (4, true), (5, false)]);
+    log.close_headers();
+    assert!(log.begin_flush() && log.flushed(false) && log.begin_retry());
+    assert_eq!(log.pop_waiting(), Some((2, 1)), "they wait in order");
+    assert!(enter(&mut log, 2, 8).is_some() && !log.waits_again(2, 1));
+}
+
+#[test]
+fn an_entry_of_a_header_may_be_longer_than_what_is_worked_on_at_once() {
+    let (mut setup, mut log) = log_by_header(64);
+    setup.plan_rows = 16;
+    // The partial parity of the first is behind it in the log, and then that of the second.
+    let mut entries = found(&setup, &[(1, (8, 48)), (2, (48, 56))]);
+    (entries[0].at, entries[1].at) = (Sector(0), Sector(40));
+    let member = setup.role_member(0, setup.data_chunks);
+    assert!(!is_partial_torn(&setup, member, &entries), "a header says nothing of others");
+    assert!(log.begin_with(&setup, &entries));
+    let mut members = Members::new(9, 8);
+    log.begin_replay(&setup, &mut members);
+    let start = setup.sizes[member.at()].0 + u64::from(LOG_HEADER);
+    for (row, len) in [(8, 16), (24, 16), (40, 8), (48, 8)] {
+        let reads = end_all(&setup, &mut log, &mut members, |_, _| IoOutcome::Ok);
+        let expected = [(IoOp::Read, 1, row, len), (IoOp::Read, 4, start + row - 8, len)];
+        assert_eq!(reads, expected, "the chunk and its partial parity");
+        assert!(matches!(log.next_todo(), Some(Todo::Compute { .. })));
+        log.replay_computed(&setup, &mut members, JobResult::Done);
+        assert_eq!(end_all_writes(&setup, &mut log, &mut members), [(IoOp::Write, 3, row, len)]);
+    }
+    assert_eq!(log.next_todo(), Some(Todo::Flush));
 }
 
 #[test]

@@ -258,7 +258,7 @@ fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyS
         locks: RangeLocks::new(limits.requests.max(sizes.plans) + limits.windows),
         starved: Starved::new(MOST_UPDATES, limits.windows, sizes.plans, limits.requests),
         gate,
-        log: Log::new(settings.consistency, layout, sizes.plans),
+        log: Log::new(settings.consistency, layout, sizes.plans, settings.log_header),
         background: Background::new(sizes.devices, limits.windows, settings.pacing, barrier),
         updates: MetadataUpdates::new(),
         timers: Timers::default(),

@@ -36,6 +36,8 @@ impl Array {
         let state = self.plans[plan];
         match self.log.enter(&self.setup, self.members.failed, plan, &state) {
             Ok(places) => {
+                // Its header is closed when the input is over.
+                self.timers.changed |= self.log.is_header_open();
                 for place in places.iter().flatten() {
                     self.write_entry(plan, &state, place);
                 }

@@ -27,6 +27,7 @@ impl Array {
                 self.resume();
             }
         }
+        self.log.close_headers();
         self.tell_wake();
     }
 

@@ -3,7 +3,7 @@
 use raidlab_core::consistency::{ArrayId, Examined, MetaArea};
 use raidlab_core::contract::MetaIo;
 use raidlab_core::{Config, MemberIndex, SECTOR_BYTES, Sector, Sectors};
-use raidlab_metadata::md::Md;
+use raidlab_metadata::md::{Md, PplEntry};
 use raidlab_metadata::{
     Looked, MetadataFormat, Own, Places, Put, RecordWriter, Source, Unreadable,
 };
@@ -84,6 +84,8 @@ pub(crate) struct Metadata {
     /// A block for each metadata I/O under way.
     blocks: Area,
     free: Vec<u32>,
+    /// What a header that is being put together has.
+    pub(crate) entries: Vec<PplEntry>,
 }
 
 /// A block of [`Metadata`] in use.
@@ -104,6 +106,7 @@ impl Metadata {
             form,
             blocks: Area::new(blocks as usize * HEAD)?,
             free: (0..blocks).rev().collect(),
+            entries: Vec::new(),
         })
     }
 
@@ -127,6 +130,17 @@ impl Metadata {
             return None;
         };
         piece.len = put.bytes;
+        Some((BlockId(number), piece, put))
+    }
+
+    /// Puts a header of [`entries`](Self::entries) into a block, whose payloads follow it; as [`begin`](Self::begin).
+    pub(crate) fn begin_header(&mut self, device: MemberIndex) -> Option<(BlockId, Piece, Put)> {
+        let number = self.free.pop()?;
+        let (piece, block) = block(&mut self.blocks, number);
+        let Some(put) = self.records.put_header(block, device, &self.entries) else {
+            self.free.push(number);
+            return None;
+        };
         Some((BlockId(number), piece, put))
     }
 

@@ -6,6 +6,7 @@ mod common;
 mod extent;
 #[path = "../examples/files.rs"]
 mod files_example;
+mod held;
 mod made;
 #[path = "../../../tests/support/root.rs"]
 mod root;
@@ -19,6 +20,7 @@ mod losses;
 mod lower_arrays;
 mod md;
 mod md_crash;
+mod md_ppl;
 mod members;
 mod metadata;
 mod own_members;

@@ -5,9 +5,11 @@ mod common;
 mod extent;
 #[path = "../../../tests/support/guest.rs"]
 mod guest;
+mod held;
 mod made;
 
 mod grub;
 mod kernel_md;
 mod md_both_ways;
 mod md_decisions;
+mod md_ppl_guest;

@@ -7,7 +7,7 @@ use raidlab_core::consistency::{MetaArea, Parameters};
 use raidlab_core::contract::{MetaIo, Record};
 use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 
-use crate::md::DeviceNumbers;
+use crate::md::{DeviceNumbers, PplEntry};
 use crate::{ArrayId, Entry, Label, Looked, MetadataFormat, Own, Places, Put, place_of};
 
 /// Which record goes where next on each device of an array: members, their replacements, the log device.
@@ -127,6 +127,27 @@ impl RecordWriter {
         let (parameters, device_numbers) = (&self.parameters[device], &self.device_numbers);
         let entry = Entry { meta, label, parameters, part, device_numbers };
         format.put(head, &mut self.places[device], &entry, payload)
+    }
+
+    /// What stands of a record of partial parity in a header of md's.
+    pub fn header_entry(
+        &self,
+        meta: &MetaIo,
+        payload: &mut dyn Iterator<Item = &[u8]>,
+    ) -> Option<PplEntry> {
+        let ppl = self.places[meta.member.at()].md()?.ppl()?;
+        ppl.entry(place_of(meta.member.0, self.members), &meta.record, payload)
+    }
+
+    /// Fills `head` with a header of entries that are written together to a device of md's, their payloads behind it
+    /// in the same order; says where it goes.
+    pub fn put_header(
+        &mut self,
+        head: &mut [u8],
+        device: MemberIndex,
+        entries: &[PplEntry],
+    ) -> Option<Put> {
+        self.places[device.at()].md_mut()?.ppl_mut()?.put(head, entries)
     }
 
     /// Fills `head` with what says that the place `at` of a device is ready for a superblock of the own format.

@@ -120,7 +120,9 @@ fn notes(found: &Found, assembly: &Assembly) -> Vec<String> {
     let logs = assembly.places.iter().filter_map(|one| one.given);
     let is_logged = logs.map(|given| found.inspected[given].log).any(|log| log == LogSeen::Used);
     if is_logged && !assembly.clean {
-        notes.push("partial parity was logged, from which md would recover parity".into());
+        notes.push(
+            "partial parity was logged, by which `raidlab array assemble --write` and md recover parity".into(),
+        );
     }
     notes
 }

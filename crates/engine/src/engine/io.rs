@@ -66,8 +66,11 @@ impl Engine {
         }
         let len = Sectors(u64::from(io.len));
         self.totals.count(io.op, len);
-        let start = self.starts[io.member.at()];
-        let (op, at, fua) = (io.op, Sector(io.at.0 + start), io.fua);
+        let start = match io.at.0 < self.logs.from {
+            true => self.starts[io.member.at()],
+            false => self.logs.start(io.member),
+        };
+        let (op, at, fua) = (io.op, Sector(io.at.0.wrapping_add(start)), io.fua);
         let submission = Submission { op, at, len, fua, flush_first: false };
         let outcome = match &mut self.members[io.member.at()] {
             Member::Null(_) => IoOutcome::Ok,
@@ -82,18 +85,30 @@ impl Engine {
                 // SAFETY: the core lends the segments' memory to this I/O until it is completed;
                 // buffers are apart from members.
                 let outcome = unsafe { member.carry_out(&submission, pieces) };
-                of_data(outcome, start)
+                self.of_data(outcome, io.member)
             }
             Member::File(file) => {
                 if file.may_need_room() && self.is_in_hole(*io) {
                     return self.complete(io.io, IoOutcome::Ok);
                 }
-                return self.queue(InFlight::of(*io), submission, None);
+                return self.queue(InFlight::of(*io), submission, &[]);
             }
-            Member::Own(_) => return self.queue(InFlight::of(*io), submission, None),
+            Member::Own(_) => return self.queue(InFlight::of(*io), submission, &[]),
             Member::Absent => IoOutcome::Gone,
         };
         self.complete(io.io, outcome);
+    }
+
+    /// An outcome of data as the array counts sectors: from the start of the member's data, and behind them the log.
+    #[inline]
+    fn of_data(&self, outcome: IoOutcome, member: MemberIndex) -> IoOutcome {
+        let IoOutcome::MediaError { first_bad } = outcome else { return outcome };
+        let data = self.starts[member.at()];
+        let start = match (data..data.saturating_add(self.logs.from)).contains(&first_bad.0) {
+            true => data,
+            false => self.logs.start(member),
+        };
+        IoOutcome::MediaError { first_bad: Sector(first_bad.0.wrapping_sub(start)) }
     }
 
     pub(super) fn end_block(&mut self, block: Option<BlockId>) {
@@ -104,16 +119,21 @@ impl Engine {
 
     #[cold]
     pub(super) fn broken(&mut self, io: IoId, what: &str) {
-        let reason = format!("the core asked for {what}");
-        self.fault = Some(EngineError::new(EngineErrorKind::Internal, RUN, reason));
+        self.note_broken(what);
         self.complete(io, IoOutcome::Gone);
     }
 
-    /// Hands an I/O to a member that answers later.
-    pub(super) fn queue(&mut self, sent: InFlight, submission: Submission, head: Option<Piece>) {
+    #[cold]
+    pub(super) fn note_broken(&mut self, what: &str) {
+        let reason = format!("the core asked for {what}");
+        self.fault = Some(EngineError::new(EngineErrorKind::Internal, RUN, reason));
+    }
+
+    /// Hands an I/O to a member that answers later; `first`: what goes before its segments.
+    pub(super) fn queue(&mut self, sent: InFlight, submission: Submission, first: &[Piece]) {
         let mut pieces = self.spare_pieces.pop().unwrap_or_default();
         pieces.clear();
-        pieces.extend(head);
+        pieces.extend_from_slice(first);
         for one in self.array.segments(&sent.segments) {
             let Some(piece) = self.buffers.piece(one) else {
                 self.end_block(sent.block);
@@ -305,7 +325,7 @@ impl Engine {
             match sent.record {
                 true => self.record_done(sent.io, sent.member, outcome),
                 false => {
-                    let outcome = of_data(outcome, self.starts[sent.member.at()]);
+                    let outcome = self.of_data(outcome, sent.member);
                     self.complete(sent.io, outcome);
                 }
             }
@@ -402,17 +422,6 @@ impl Engine {
     pub(super) fn set_dead(&mut self, place: MemberIndex, dead: bool) {
         let was = std::mem::replace(&mut self.dead[place.at()], dead);
         self.doubts = self.doubts + u32::from(dead) - u32::from(was);
-    }
-}
-
-/// An outcome of data as the array counts sectors: from the start of the member's data.
-#[inline]
-fn of_data(outcome: IoOutcome, start: u64) -> IoOutcome {
-    match outcome {
-        IoOutcome::MediaError { first_bad } => {
-            IoOutcome::MediaError { first_bad: Sector(first_bad.0.saturating_sub(start)) }
-        }
-        other => other,
     }
 }
 

@@ -7,9 +7,10 @@ use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, SECTOR_BYTES, Sector, Sectors,
     Settings, Volume,
 };
-use raidlab_metadata::md::{Allowed, Cannot, Inspected, Joined, Md, inspect, join};
+use raidlab_metadata::md::{Allowed, Cannot, Inspected, Joined, Kept, Md, inspect, join};
 use raidlab_metadata::{Looked, Places};
 
+use super::headers::LogPlaces;
 use super::setup::{Beginning, EngineConfig, cannot, impossible};
 use super::{Engine, Wait};
 use crate::buffers::{Area, Piece};
@@ -149,6 +150,14 @@ impl Engine {
                 metadata.records.know(place, looked);
             }
         }
+        if joined.log_header.is_some() {
+            let start = |place| {
+                let kept = metadata.records.places(MemberIndex(place)).md();
+                kept.and_then(Kept::ppl).map_or(0, |ppl| ppl.start().0)
+            };
+            let starts = (0..engine.count as u16).map(start).collect();
+            engine.logs = LogPlaces { from: joined.sectors(0).0, starts };
+        }
         engine.metadata = Some(metadata);
         for (start, data) in engine.starts.iter_mut().zip(&joined.starts) {
             *start = data.0;
@@ -257,7 +266,12 @@ fn write(
 }
 
 fn config(joined: &Joined, options: &MdOptions) -> EngineConfig {
-    let settings = Settings { consistency: joined.consistency, ..options.settings };
+    let log_header = joined.log_header;
+    // What one plan logs fits into a header.
+    let most = log_header.map_or(u64::MAX, |most| 1 << most.0.max(1).ilog2());
+    let plan_rows = Sectors(options.settings.plan_rows.0.min(most));
+    let consistency = joined.consistency;
+    let settings = Settings { consistency, log_header, plan_rows, ..options.settings };
     let (read_policy, limits) = (options.read_policy, options.limits);
     EngineConfig { layout: joined.layout.clone(), read_policy, limits, settings }
 }

@@ -6,6 +6,7 @@
 
 mod admin;
 mod blocking;
+mod headers;
 mod io;
 mod md;
 mod records;
@@ -36,6 +37,7 @@ use crate::compute::Computer;
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Finished, Hub, Member, Ring};
 use crate::metadata::{BlockId, Metadata};
+use headers::{Headers, LogPlaces};
 use io::InFlight;
 
 /// The answer to a request.
@@ -91,6 +93,10 @@ pub struct Engine {
     members: Vec<Member>,
     /// Where the data of each start.
     starts: Vec<u64>,
+    /// Where md's logs of partial parity lie.
+    logs: LogPlaces,
+    /// Headers of such logs that are put together.
+    headers: Headers,
     /// Of each the records that are written one after another.
     turns: Vec<records::Turn>,
     /// Devices that take the place of a member that fails.
@@ -504,6 +510,9 @@ impl Engine {
                 self.carry_out(output);
             }
             self.undrained = false;
+            if self.headers.gathered {
+                self.send_headers();
+            }
             if self.queued > 0 {
                 self.hand_over(wait);
             }

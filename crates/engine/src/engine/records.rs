@@ -20,11 +20,17 @@ use crate::metadata::{self, BlockId};
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     /// The one that is being written.
-    busy: Option<IoId>,
+    pub(super) busy: Option<IoId>,
     /// Which part of it, and whether another one follows.
     part: u32,
-    more: bool,
+    pub(super) more: bool,
     waiting: VecDeque<IoId>,
+    /// Entries of the header that is written next.
+    pub(super) entries: Vec<IoId>,
+    /// Those of the header that is being written; none while it is another record's turn.
+    pub(super) header: Vec<IoId>,
+    /// Its block, until it is on its way.
+    pub(super) block: Option<BlockId>,
 }
 
 impl Engine {
@@ -34,6 +40,9 @@ impl Engine {
         let Some(meta) = self.array.meta(io).copied() else { return };
         let in_turn = self.metadata.as_ref().is_some_and(|one| one.form.format().in_turn());
         if in_turn {
+            if self.gathers(io, meta.member, &meta.record) {
+                return;
+            }
             let turn = &mut self.turns[meta.member.at()];
             if turn.busy.is_some() {
                 return turn.waiting.push_back(io);
@@ -55,14 +64,18 @@ impl Engine {
                 return self.send_record(io, &meta);
             }
         }
-        self.complete(io, outcome);
-        let turn = &mut self.turns[member.at()];
-        turn.busy = None;
+        if !self.header_done(member, outcome) {
+            self.complete(io, outcome);
+        }
+        self.turns[member.at()].busy = None;
         while let Some(next) = self.turns[member.at()].waiting.pop_front() {
             let Some(meta) = self.array.meta(next).copied() else { continue };
             let turn = &mut self.turns[member.at()];
             (turn.busy, turn.part) = (Some(next), 0);
             return self.send_record(next, &meta);
+        }
+        if !self.turns[member.at()].entries.is_empty() {
+            self.send_header(member);
         }
     }
 
@@ -72,6 +85,10 @@ impl Engine {
         for turn in &mut self.turns {
             if let Some(place) = position(turn) {
                 turn.waiting.remove(place);
+                return true;
+            }
+            if let Some(place) = turn.entries.iter().position(|one| *one == io) {
+                turn.entries.remove(place);
                 return true;
             }
         }
@@ -118,7 +135,7 @@ impl Engine {
                     abandoned: false,
                     used: true,
                 };
-                self.queue(sent, submission, Some(head));
+                self.queue(sent, submission, &[head]);
             }
             Member::Null(_) | Member::Absent => {
                 self.end_block(Some(block));

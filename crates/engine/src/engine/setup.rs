@@ -11,6 +11,7 @@ use raidlab_core::{
     MemberTotals, Nanos, Sector, Sectors, Settings, Time, Volume,
 };
 
+use super::headers::{Headers, LogPlaces};
 use super::{Engine, Wait};
 use crate::buffers::Buffers;
 use crate::compute::Computer;
@@ -307,6 +308,8 @@ impl Engine {
             array,
             ring,
             starts: vec![0; members.len()],
+            logs: LogPlaces::default(),
+            headers: Headers::default(),
             turns: std::iter::repeat_with(Default::default).take(members.len()).collect(),
             spares: Vec::new(),
             members,

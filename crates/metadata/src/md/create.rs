@@ -623,7 +623,7 @@ impl Creation {
             (Aside::PartialParity { offset, .. }, _) => {
                 let signature = PplHeader::signature_of(&self.array);
                 let mut bytes = vec![0; super::logs::BLOCK];
-                PplHeader { signature, generation: 0, entries: 0 }.emit(&mut bytes);
+                PplHeader { signature, generation: 0, entries: Vec::new() }.emit(&mut bytes);
                 pieces.push((beside(i32::from(offset))?, bytes));
             }
             _ => {}

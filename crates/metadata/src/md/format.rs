@@ -13,12 +13,16 @@ use raidlab_core::{Consistency, Sector, Sectors};
 
 use super::kept::{Fresh, Kept};
 use super::{
-    Damage, DeviceNumbers, Features, Inspected, Role, Superblock, Version, inspect, layout,
+    Damage, DeviceNumbers, Features, Inspected, Role, Superblock, Version, inspect, layout, ppl,
 };
 use crate::{Entry, Looked, MetadataFormat, Places, Put, Source};
 
 /// Bytes of a head: of a superblock at most, and of what a device writes together.
 const HEAD: usize = 4096;
+
+/// What arrays with a log of partial parity are kept consistent by: a header has so many entries.
+pub(super) const PARTIAL_PARITY: Consistency =
+    Consistency::PartialParity { slots: ppl::MOST_ENTRIES as u32 };
 
 /// The metadata of Linux md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +68,7 @@ impl MetadataFormat for Md {
         // As many sectors as one has that fits: of md's devices another place says whether one does.
         let fits = superblock.whole().map(|carried| room(&carried.parameters));
         let bitmap = kept.as_ref().map(bits).unwrap_or_default();
-        let log = LogFound::default();
+        let log = log(&found, self.block.max(logical_block));
         let bad = found.bad.clone().unwrap_or_default();
         let sectors_shown = fits.unwrap_or(sectors);
         let examined =
@@ -91,6 +95,7 @@ impl MetadataFormat for Md {
                 kept.put_superblock(head, said, place, entry.device_numbers)
             }
             Record::BitmapPage { page, bits } => kept.put_page(head, *page, *bits),
+            // Entries of partial parity go into headers, in `RecordWriter::put_header`.
             Record::PartialParity { .. } | Record::JournalEntry { .. } => None,
         }
     }
@@ -106,9 +111,13 @@ impl Md {
         let one = kept.superblock();
         let Role::Member(device) = one.role() else { return None };
         let layout = layout(one, &[], None).ok()?;
-        let consistency = kept.bitmap().map_or(Consistency::Resync, |bitmap| Consistency::Bitmap {
-            chunk: Sectors(u64::from(bitmap.chunk) / 512),
-        });
+        let consistency = match (kept.bitmap(), kept.ppl()) {
+            (Some(bitmap), _) => {
+                Consistency::Bitmap { chunk: Sectors(u64::from(bitmap.chunk) / 512) }
+            }
+            (None, Some(_)) => PARTIAL_PARITY,
+            (None, None) => Consistency::Resync,
+        };
         let used = Sectors(if one.size == 0 { one.data_size } else { one.size });
         let parameters = Parameters {
             layout: layout.to_string(),
@@ -254,6 +263,14 @@ fn bits(kept: &Kept) -> Vec<Finding<u64>> {
     let is_behind = kept.bitmap().is_none_or(|bitmap| bitmap.events < kept.superblock().events);
     let page = |bits| if is_behind { Finding::Damaged(None) } else { Finding::Whole(bits) };
     kept.pages().into_iter().map(page).collect()
+}
+
+/// What a device has in its log of partial parity.
+fn log(found: &Inspected, block: u32) -> LogFound {
+    match (&found.partial_parity, found.superblock()) {
+        (Some(seen), Some(one)) => ppl::found(seen, one, block),
+        _ => LogFound::default(),
+    }
 }
 
 /// What stands where no superblock is.

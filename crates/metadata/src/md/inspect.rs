@@ -1,13 +1,12 @@
 //! What a device carries of md.
 
-use raidlab_core::consistency::ArrayId;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
 use super::ddf::{self, Ddf};
 use super::logs::BLOCK;
 use super::{
-    Aside, Bitmap, BitmapKind, Damage, Features, Frame, JournalBlock, PplHeader, Role, Superblock,
-    Version, bad_blocks, partitions, v0,
+    Aside, Bitmap, BitmapKind, Damage, Features, Frame, JournalBlock, PplSeen, Role, Superblock,
+    Version, bad_blocks, partitions, ppl, v0,
 };
 use crate::{Source, Unreadable};
 
@@ -76,6 +75,8 @@ pub struct Inspected {
     pub log: LogSeen,
     /// What it carries of DDF, where it has no superblock of md.
     pub ddf: Option<Box<Ddf>>,
+    /// The log of partial parity.
+    pub partial_parity: Option<PplSeen>,
 }
 
 impl Inspected {
@@ -106,7 +107,13 @@ pub fn inspect(device: &mut dyn Source) -> Inspected {
     };
     found.bitmap = bitmap(device, &one);
     found.bad = bad(device, &one);
-    found.log = log(device, &one);
+    found.partial_parity = ppl::look(device, &one);
+    found.log = match &found.partial_parity {
+        Some(seen) if seen.header.is_none() || seen.unreadable => LogSeen::Lost,
+        Some(seen) if seen.is_used() => LogSeen::Used,
+        Some(_) => LogSeen::Empty,
+        None => journal(device, &one),
+    };
     found
 }
 
@@ -197,13 +204,8 @@ fn bad(device: &mut dyn Source, one: &Superblock) -> Option<Vec<(Sector, Sectors
     Some(bad_blocks::parse(&bytes, log.shift).into_iter().filter_map(within).collect())
 }
 
-fn log(device: &mut dyn Source, one: &Superblock) -> LogSeen {
+fn journal(device: &mut dyn Source, one: &Superblock) -> LogSeen {
     let block = Sectors(BLOCK as u64 / SECTOR_BYTES);
-    if let Aside::PartialParity { offset, size } = one.aside {
-        return one
-            .beside(i32::from(offset))
-            .map_or(LogSeen::Lost, |at| ppl(device, &one.array, at, size));
-    }
     if one.role() != Role::Journal {
         return LogSeen::None;
     }
@@ -232,30 +234,5 @@ fn next(device: &mut dyn Source, one: &Superblock, before: JournalBlock) -> LogS
     match JournalBlock::parse(&bytes, &one.array, position) {
         Some(found) if found.sequence == before.sequence.wrapping_add(1) => LogSeen::Used,
         _ => LogSeen::Empty,
-    }
-}
-
-/// Headers of partial parity stand at multiples of a slot, or alone at the start; the newest counts.
-fn ppl(device: &mut dyn Source, array: &ArrayId, at: Sector, size: u16) -> LogSeen {
-    let block = Sectors(BLOCK as u64 / SECTOR_BYTES);
-    let mut newest: Option<PplHeader> = None;
-    let signature = PplHeader::signature_of(array);
-    let mut position = 0;
-    while position + block.0 <= u64::from(size) {
-        let Some(bytes) = read(device, Sector(at.0 + position), block) else {
-            return LogSeen::Lost;
-        };
-        let found = PplHeader::parse(&bytes).filter(|found| found.signature == signature);
-        if let Some(found) = found
-            && newest.is_none_or(|known| known.generation < found.generation)
-        {
-            newest = Some(found);
-        }
-        position += block.0;
-    }
-    match newest {
-        None => LogSeen::Lost,
-        Some(found) if found.entries == 0 => LogSeen::Empty,
-        Some(_) => LogSeen::Used,
     }
 }

@@ -4,16 +4,16 @@
 //! Whether that is enough to start with, and what must be made consistent, the core decides
 //! ([`raidlab_core::consistency`]).
 
-use raidlab_core::consistency::{ArrayId, Carried, Finding, Found, Parameters};
+use raidlab_core::consistency::{ArrayId, Carried, Finding, Found, LogFound, Parameters};
 use raidlab_core::contract::{MemberBits, Superblock as Said};
 use raidlab_core::policy::MemberTraits;
-use raidlab_core::{Consistency, Layout, Sector, Sectors};
+use raidlab_core::{Consistency, Layout, Level, Sector, Sectors};
 
 use super::assemble::{Purpose, decide};
-use super::format::{HISTORY, room, unnamed};
+use super::format::{HISTORY, PARTIAL_PARITY, room, unnamed};
 use super::{
-    Allowed, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, Role, Superblock,
-    Why,
+    Allowed, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, PplSeen, Role,
+    Superblock, Why,
 };
 use crate::{Looked, Places};
 
@@ -42,6 +42,8 @@ pub struct Joined {
     pub absent: MemberBits,
     /// What is worth knowing, in words.
     pub notes: Vec<String>,
+    /// Sectors of partial parity that a header of each member's log takes; `None` without such logs.
+    pub log_header: Option<Sectors>,
     /// The state of the array.
     state: Said,
     /// The events of each member.
@@ -62,6 +64,7 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         .map(|place| place.given.and_then(|given| all[given].superblock()))
         .collect();
     let consistency = consistency(all, &assembly.places, newest, &assembly.layout)?;
+    let log_header = log_header(all, &assembly.places, consistency)?;
     writable(&assembly, newest)?;
     let named = unnamed(newest);
     let mut absent = assembly.failed();
@@ -81,6 +84,7 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         starts: assembly.places.iter().map(|place| place.data_offset).collect(),
         spares: assembly.out.iter().filter(is_spare).map(|out| out.given).collect(),
         absent,
+        log_header,
         notes: assembly.notes,
         state,
         events: with.iter().map(|one| one.map_or(0, |one| one.events)).collect(),
@@ -99,6 +103,12 @@ fn consistency(
 ) -> Result<Consistency, Cannot> {
     if !layout.level.is_redundant() {
         return Ok(Consistency::None);
+    }
+    if newest.features.has_ppl() {
+        let what =
+            format!("it logs partial parity, which is written of raid5 only, not of {layout}");
+        let is_raid5 = layout.level == Level::Raid5;
+        return if is_raid5 { Ok(PARTIAL_PARITY) } else { Err(not_written(what)) };
     }
     if !newest.features.has(Features::BITMAP) {
         return Ok(Consistency::Resync);
@@ -126,6 +136,53 @@ fn consistency(
     Ok(Consistency::Bitmap { chunk: Sectors(chunk) })
 }
 
+/// What a header of the logs of all members takes.
+fn log_header(
+    all: &[Inspected],
+    places: &[super::Place],
+    consistency: Consistency,
+) -> Result<Option<Sectors>, Cannot> {
+    if consistency != PARTIAL_PARITY {
+        return Ok(None);
+    }
+    let mut least = Sectors(u64::MAX);
+    for given in places.iter().filter_map(|place| place.given) {
+        match &all[given].partial_parity {
+            Some(seen) if seen.most_partial > Sectors::ZERO => least = least.min(seen.most_partial),
+            _ => {
+                return Err(not_written(format!(
+                    "the log of partial parity of device {} of those given has no room of its own: leave the device \
+                     out, and add it as a fresh one",
+                    given + 1
+                )));
+            }
+        }
+    }
+    Ok(Some(least))
+}
+
+/// Up to where redundancy is consistent, or is so once the logs of partial parity are replayed. As with md they are to
+/// be believed after a crash when each is whole and one of them has entries; with a member missing always, as nothing
+/// else could make it so, and a log that is torn has nothing that was begun.
+fn synced_to(
+    with: &[Option<&Superblock>],
+    newest: &Superblock,
+    is_rebuilding: bool,
+    all: &[Inspected],
+    places: &[super::Place],
+) -> Sector {
+    if newest.resync > 0 || !newest.features.has_ppl() {
+        return Sector(newest.resync);
+    }
+    let logs = || {
+        let given = places.iter().filter_map(|place| place.given);
+        given.filter_map(|given| all[given].partial_parity.as_ref())
+    };
+    let is_degraded = is_rebuilding || with.iter().any(Option::is_none);
+    let is_known = logs().all(PplSeen::is_whole) && logs().any(PplSeen::is_used);
+    if is_degraded || is_known { Sector::MAX } else { Sector(0) }
+}
+
 fn not_written(what: String) -> Cannot {
     Cannot::NotWritten(what)
 }
@@ -140,8 +197,6 @@ fn writable(assembly: &super::Assembly, newest: &Superblock) -> Result<(), Canno
     }
     for (feature, what) in [
         (Features::JOURNAL, "it has a journal, which md writes all to first"),
-        (Features::PPL, "it logs partial parity"),
-        (Features::PPLS, "it logs partial parity"),
         (Features::CLUSTERED, "it is shared by a cluster"),
     ] {
         if newest.features.has(feature) {
@@ -191,7 +246,7 @@ fn state(
         journal: false,
         by_bitmap: is_rebuilding && by_bitmap && has_bitmap,
         rebuilt_to: Sector(if is_rebuilding { rebuilt_to } else { 0 }),
-        synced_to: Sector(newest.resync),
+        synced_to: synced_to(with, newest, is_rebuilding, all, places),
         journal_tail: 0,
         bitmap_since: since.min(newest.events),
         history: HISTORY,
@@ -220,6 +275,10 @@ impl Joined {
                 block,
             };
             one.examined.sectors = room(&parameters);
+            // What was stopped cleanly needs nothing of its logs.
+            if self.state.clean {
+                one.examined.log = LogFound::default();
+            }
             one.places.data = parameters.data;
             let events = self.events.get(place).copied().unwrap_or_default();
             let superblock = Said { events, ..self.state };

@@ -8,7 +8,7 @@ use super::device_numbers::DeviceNumbers;
 use super::format::unnamed;
 use super::superblock::MOST_DEVICES;
 use super::v0::{self, Own};
-use super::{Aside, Bitmap, BitmapKind, Features, Inspected, Superblock, V0};
+use super::{Aside, Bitmap, BitmapKind, Features, Inspected, Ppl, Superblock, V0};
 use crate::{Put, Source};
 
 /// Sectors of a superblock's place.
@@ -33,6 +33,7 @@ pub struct Kept {
     /// The place of the superblock, with all that is not understood.
     frame: Vec<u8>,
     bitmap: Option<Shadow>,
+    ppl: Option<Ppl>,
     /// Sectors that the device writes together.
     block: u32,
 }
@@ -46,7 +47,8 @@ impl Kept {
         let mut frame = vec![0; Sectors(room).bytes() as usize];
         device.read(at, &mut frame).ok()?;
         let bitmap = Shadow::of(device, &superblock);
-        Some(Self { superblock, frame, bitmap, block })
+        let ppl = Ppl::of(&superblock, found.partial_parity.as_ref(), block);
+        Some(Self { superblock, frame, bitmap, ppl, block })
     }
 
     /// Of a fresh device that is made ready as one like this: with its own number and identity, on so many sectors. The
@@ -63,7 +65,10 @@ impl Kept {
         (superblock.recovery, superblock.corrected, superblock.flags) = (0, 0, 0);
         let aside = match superblock.aside {
             Aside::Bitmap(offset) => i64::from(offset).min(i64::from(superblock.bad_blocks.offset)),
-            _ => i64::from(superblock.bad_blocks.offset),
+            Aside::PartialParity { offset, .. } => {
+                i64::from(offset).min(i64::from(superblock.bad_blocks.offset))
+            }
+            Aside::Nothing => i64::from(superblock.bad_blocks.offset),
         };
         let end = if at.0 > superblock.data_offset {
             at.0.checked_add_signed(aside.min(0))?
@@ -80,7 +85,12 @@ impl Kept {
             Some(shadow)
         });
         let frame = self.frame.clone();
-        Some(Self { superblock, frame, bitmap, block: fresh.block.max(self.block) })
+        let block = fresh.block.max(self.block);
+        let ppl = Ppl::of(&superblock, None, block);
+        if self.ppl.is_some() && ppl.is_none() {
+            return None;
+        }
+        Some(Self { superblock, frame, bitmap, ppl, block })
     }
 
     /// What its superblock says.
@@ -113,6 +123,15 @@ impl Kept {
         self.superblock.number.min(u32::from(u16::MAX)) as u16
     }
 
+    /// The log of partial parity.
+    pub fn ppl(&self) -> Option<&Ppl> {
+        self.ppl.as_ref()
+    }
+
+    pub(crate) fn ppl_mut(&mut self) -> Option<&mut Ppl> {
+        self.ppl.as_mut()
+    }
+
     /// The head of its bitmap.
     pub(super) fn bitmap(&self) -> Option<&Bitmap> {
         self.bitmap.as_ref().map(|shadow| &shadow.head)
@@ -137,6 +156,7 @@ impl Kept {
         let block = u64::from(self.block.max(1));
         places.iter().flatten().all(|at| at.is_multiple_of(block))
             && self.superblock.data_offset.is_multiple_of(block)
+            && self.ppl.as_ref().is_none_or(|ppl| ppl.is_aligned(block))
     }
 
     /// Where records may lie on a device of so many sectors: before the data, or behind them.
@@ -209,12 +229,14 @@ impl Kept {
         shadow.put(into, at, self.block)
     }
 
-    /// All that stands on it besides data, to be written to a fresh device: the bitmap, an empty list of bad blocks.
+    /// All that stands on it besides data, to be written to a fresh device: the bitmap, an empty log of partial parity,
+    /// an empty list of bad blocks.
     pub(super) fn pieces(&self) -> Vec<(Sector, Vec<u8>)> {
         let mut pieces = Vec::new();
         if let Some(shadow) = &self.bitmap {
             pieces.push((shadow.at, shadow.bytes.clone()));
         }
+        pieces.extend(self.ppl.iter().flat_map(Ppl::pieces));
         let list = self.superblock.bad_blocks;
         if list.size > 0
             && let Some(at) = self.superblock.beside(list.offset)

@@ -1,7 +1,5 @@
-//! The logs of raid4, raid5 and raid6, as far as it must be known whether something stands in them.
-//!
-//! Partial parity: a header of 4 KiB on the member with P, with entries of 24 bytes. Journal: blocks of 4 KiB in a ring
-//! on the log device. Both are sealed with CRC-32C seeded with that of the array's identity.
+//! The journal of raid4, raid5 and raid6, as far as it must be known whether something stands in it: blocks of 4 KiB in
+//! a ring on the log device, sealed with CRC-32C seeded with that of the array's identity.
 
 use raidlab_core::consistency::ArrayId;
 
@@ -9,58 +7,11 @@ use super::fields::{put, u32_at, u64_at};
 
 /// Bytes of a header of partial parity, and of a block of the journal.
 pub(super) const BLOCK: usize = 4096;
-/// Bytes of a header before its fields, all set.
-const RESERVED: usize = 512;
-const ENTRY: usize = 24;
-/// The most entries of a header.
-pub(super) const MOST_ENTRIES: u32 = ((BLOCK - RESERVED - 24) / ENTRY) as u32;
 const JOURNAL_MAGIC: u32 = 0x6433_c509;
 
 /// CRC-32C as the kernel has it, seeded with all ones and not inverted at the end.
-fn raw(seed: u32, bytes: &[u8]) -> u32 {
+pub(super) fn raw(seed: u32, bytes: &[u8]) -> u32 {
     !crc32c::crc32c_append(!seed, bytes)
-}
-
-/// A header of partial parity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PplHeader {
-    /// Which array wrote it: derived from its identity.
-    pub signature: u32,
-    /// The newest of several.
-    pub generation: u64,
-    /// How many entries: 0 in one that nothing must be recovered from.
-    pub entries: u32,
-}
-
-impl PplHeader {
-    /// The signature of an array.
-    pub fn signature_of(array: &ArrayId) -> u32 {
-        !raw(!0, array)
-    }
-
-    /// What the bytes say; `None` unless they are whole.
-    pub fn parse(block: &[u8]) -> Option<Self> {
-        let block = block.get(..BLOCK)?;
-        let fields = &block[RESERVED..];
-        let (signature, generation) = (u32_at(fields, 0), u64_at(fields, 8));
-        let entries = u32_at(fields, 16);
-        let mut copy = block.to_vec();
-        put(&mut copy, RESERVED + 20, [0; 4]);
-        let whole = !raw(!0, &copy) == u32_at(fields, 20) && entries <= MOST_ENTRIES;
-        whole.then_some(Self { signature, generation, entries })
-    }
-
-    /// Fills a block with it, without entries.
-    pub fn emit(&self, block: &mut [u8]) {
-        block.fill(0);
-        let reserved = block.len().min(RESERVED);
-        block[..reserved].fill(0xff);
-        put(block, RESERVED, self.signature.to_le_bytes());
-        put(block, RESERVED + 8, self.generation.to_le_bytes());
-        put(block, RESERVED + 16, self.entries.to_le_bytes());
-        let checksum = !raw(!0, block);
-        put(block, RESERVED + 20, checksum.to_le_bytes());
-    }
 }
 
 /// A block of the journal that begins an entry.
@@ -105,21 +56,6 @@ impl JournalBlock {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_header_is_whole_or_none() {
-        let header =
-            PplHeader { signature: PplHeader::signature_of(&[9; 16]), generation: 4, entries: 0 };
-        let mut block = vec![0; BLOCK];
-        header.emit(&mut block);
-        assert_eq!(PplHeader::parse(&block), Some(header));
-        for bit in [0, 512 * 8, 530 * 8 + 3, 8 * BLOCK - 1] {
-            block[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(PplHeader::parse(&block), None, "bit {bit}");
-            block[bit / 8] ^= 1 << (bit % 8);
-        }
-        assert_eq!(PplHeader::parse(&block[..4095]), None);
-    }
-
     /// Who numbers the bytes of its identity.
     const ARRAY: ArrayId = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
@@ -139,8 +75,7 @@ mod tests {
 
     /// Worked out bit by bit from the kernel's polynomial.
     #[test]
-    fn logs_are_sealed_as_the_kernel_seals_them() {
-        assert_eq!(PplHeader::signature_of(&ARRAY), 0xd9c9_08eb);
+    fn a_block_of_the_journal_is_sealed_as_the_kernel_seals_it() {
         let block = journal_block(&|_| {});
         assert_eq!(u32_at(&block, 4), 0x1f18_7f51);
         let found = JournalBlock { used: 32, sequence: 7, position: 64 };

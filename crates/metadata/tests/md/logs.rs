@@ -1,16 +1,24 @@
 //! What is seen of the logs on devices, and what follows for who reads the array.
 
 use raidlab_metadata::md::{
-    Allowed, Aside, Assembly, Cannot, Features, Inspected, LogSeen, PplHeader, Role, Superblock,
-    assemble, inspect,
+    Allowed, Aside, Assembly, Cannot, Features, Inspected, LogSeen, PplEntry, PplHeader, Role,
+    Superblock, assemble, inspect, join,
 };
+
+use raidlab_core::{Sector, Sectors};
+use raidlab_metadata::MetadataFormat;
+use raidlab_metadata::md::Md;
 
 use super::device::{disk, raid5, seen};
 
+const MD: Md = Md { block: 1 };
+
 /// A header of partial parity.
-fn ppl(array: [u8; 16], generation: u64, entries: u32) -> Vec<u8> {
+fn ppl(array: [u8; 16], generation: u64, entries: usize) -> Vec<u8> {
     let mut block = vec![0; 4096];
-    PplHeader { signature: PplHeader::signature_of(&array), generation, entries }.emit(&mut block);
+    let signature = PplHeader::signature_of(&array);
+    let entries = vec![PplEntry::default(); entries];
+    PplHeader { signature, generation, entries }.emit(&mut block);
     block
 }
 
@@ -36,10 +44,10 @@ fn journal(tail: u64) -> Superblock {
 
 #[test]
 fn the_newest_header_of_partial_parity_counts() {
-    let aside = Aside::PartialParity { offset: 16, size: 24 };
+    let aside = Aside::PartialParity { offset: 16, size: 32 };
     let one = Superblock { features: Features::PPLS, aside, ..raid5(3, 0) };
-    let log = |headers: &[(u64, u32)]| {
-        let block = |(slot, (generation, entries)): (u64, &(u64, u32))| {
+    let log = |headers: &[(u64, usize)]| {
+        let block = |(slot, (generation, entries)): (u64, &(u64, usize))| {
             (24 + 8 * slot, ppl(one.array, *generation, *entries))
         };
         let blocks: Vec<_> = (0..).zip(headers).map(block).collect();
@@ -53,6 +61,80 @@ fn the_newest_header_of_partial_parity_counts() {
     assert_eq!(log(&[(1, 1), (2, 0), (3, 2)]), LogSeen::Used);
     let foreign = [(24, ppl(one.array, 1, 0)), (32, ppl([8; 16], 2, 1))];
     assert_eq!(inspect(&mut disk(&one, &foreign)).log, LogSeen::Empty);
+    let apart = [(24, ppl(one.array, 1, 0)), (40, ppl(one.array, 2, 1))];
+    assert_eq!(inspect(&mut disk(&one, &apart)).log, LogSeen::Empty, "it does not follow");
+    let nowhere = Aside::PartialParity { offset: 16, size: 65535 };
+    let one = Superblock { aside: nowhere, ..one };
+    assert_eq!(inspect(&mut disk(&one, &[])).log, LogSeen::Lost, "over the data");
+}
+
+/// Blocks of a device, by sector.
+type Blocks = [(u64, Vec<u8>)];
+
+/// What keeps an array with these logs consistent, and up to where it is so; without a member that is `None`.
+fn joined(logs: [Option<&Blocks>; 3], clean: bool) -> Result<(String, bool), Cannot> {
+    let aside = Aside::PartialParity { offset: 16, size: 64 };
+    let disks = (0..).zip(logs).filter_map(|(place, log)| {
+        let one = Superblock { features: Features::PPLS, aside, ..raid5(3, place) };
+        Some(disk(&Superblock { resync: if clean { one.resync } else { 0 }, ..one }, log?))
+    });
+    let mut disks: Vec<_> = disks.collect();
+    let all: Vec<_> = disks.iter_mut().map(|disk| inspect(disk)).collect();
+    let joined = join(&all, &Allowed::default())?;
+    let mut looked: Vec<_> = (0..3).map(|_| None).collect();
+    for (place, given) in joined.order.iter().enumerate() {
+        looked[place] = given.map(|given| MD.examine(&mut disks[given]));
+    }
+    let found = joined.found(&mut looked, 1, 0);
+    let members = || found.members.iter().filter_map(|one| one.superblock.whole());
+    let is_kept = members().all(|one| one.superblock.synced_to == Sector::MAX);
+    let entries: usize = found.members.iter().map(|one| one.log.entries.len()).sum();
+    Ok((format!("{}, {entries} entries", joined.consistency), is_kept))
+}
+
+#[test]
+fn what_is_logged_is_believed_as_md_does() {
+    let array = raid5(3, 0).array;
+    let empty = [(24, ppl(array, 1, 0))];
+    // All chunks of the first row of the first stripe, whose P is on member 2.
+    let entry = PplEntry { data: 1024, member: 2, ..PplEntry::default() };
+    let signature = PplHeader::signature_of(&array);
+    let used = |entry| {
+        let mut block = vec![0; 4096];
+        PplHeader { signature, generation: 2, entries: vec![entry] }.emit(&mut block);
+        [(24, block)]
+    };
+    let torn = used(PplEntry { partial: 512, data: 512, checksum: 1, member: 2, first: 0 });
+    let used = used(entry);
+    let told = |logs, clean| joined(logs, clean).unwrap();
+    let mode = |entries| format!("ppl with 148 slots, {entries} entries");
+    let (e, u, t) = (Some(&empty[..]), Some(&used[..]), Some(&torn[..]));
+    assert_eq!(told([e, e, u], false), (mode(1), true));
+    assert_eq!(told([e, e, u], true), (mode(0), true), "stopped cleanly");
+    assert_eq!(told([e, e, e], false), (mode(0), false), "nothing says that it was begun");
+    assert_eq!(told([e, Some(&[]), u], false), (mode(1), false), "a log is torn");
+    assert_eq!(told([e, e, t], false), (mode(0), false), "partial parity is torn");
+    // Without a member nothing else could make parity consistent.
+    for (logs, entries) in [([None, e, u], 1), ([e, e, None], 0), ([e, None, t], 0)] {
+        assert_eq!(told(logs, false), (mode(entries), true));
+    }
+}
+
+#[test]
+fn logs_that_cannot_be_written_are_refused() {
+    let write = |members: u16, size: u16| {
+        let aside = Aside::PartialParity { offset: 16, size };
+        let one = |place| Superblock { features: Features::PPL, aside, ..raid5(members, place) };
+        let all: Vec<_> = (0..members).map(|place| seen(&one(place))).collect();
+        join(&all, &Allowed::default()).map(|joined| joined.log_header)
+    };
+    assert_eq!(write(3, 2024 - 16), Ok(Some(Sectors(256))));
+    assert_eq!(write(3, 48), Ok(Some(Sectors(40))));
+    for (members, size, why) in [(2, 64, "raid5 only"), (3, 8, "no room"), (3, 4000, "no room")] {
+        let refused = write(members, size).unwrap_err();
+        let Cannot::NotWritten(what) = &refused else { panic!("{refused}") };
+        assert!(what.contains(why), "{what}");
+    }
 }
 
 #[test]

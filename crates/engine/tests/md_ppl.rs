@@ -2,14 +2,14 @@
 //! again, also without a member, and holds what was not being written.
 //!
 //! Each seed makes an array, writes it with requests under way at once, cuts the power, loses a member or not, and
-//! starts it again: by the log with all members there, and without resync where one is missing. `RAIDLAB_FULL=1` tries
-//! twenty times as many seeds.
+//! starts it again: by the log with all members there, and without resync where one is missing or being rebuilt.
+//! `RAIDLAB_FULL=1` tries twenty times as many seeds.
 
 use std::sync::atomic::AtomicBool;
 
 use crate::extent::Extent;
 use crate::held::{Bench, Log, images};
-use raidlab_core::{Layout, Sectors};
+use raidlab_core::{Layout, MemberIndex, Sectors};
 use raidlab_metadata::md::Version;
 
 const SECTORS: u64 = 6144;
@@ -45,7 +45,19 @@ fn try_seed(seed: u64) {
                 let found = bench.read(&mut engine);
                 bench.compare(&found, Some(lost as u16), &told);
             }
-            bench.exchange(&mut engine, lost);
+            if bench.random.below(3) == 0 {
+                // Cut off in the midst of the rebuild.
+                bench.begin_exchange(&mut engine, lost);
+                let left = bench.live(engine, 200);
+                bench.restart(left);
+                engine = bench.start(&[]).unwrap_or_else(|why| panic!("{told}, rebuilt: {why}"));
+                let found = bench.read(&mut engine);
+                bench.compare(&found, Some(lost as u16), &format!("{told}, rebuilt"));
+            }
+            // The fresh drive may not have become a member by then.
+            if engine.array().is_failed(MemberIndex(lost as u16)) {
+                bench.exchange(&mut engine, lost);
+            }
         }
         let differing = engine.scrub(&AtomicBool::new(false)).unwrap();
         assert_eq!(differing, Sectors(0), "{told}");

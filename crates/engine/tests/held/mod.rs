@@ -355,11 +355,22 @@ impl Bench {
     /// A fresh drive in the place of a member, which is rebuilt: one with something else on it, or what the member had
     /// when it was lost, its log too.
     pub(crate) fn exchange(&mut self, engine: &mut Engine, member: usize) {
+        engine.pace(Pacing::between(u64::MAX, u64::MAX)).unwrap();
+        self.fresh(engine, member);
+        engine.finish_background(&AtomicBool::new(false)).unwrap();
+    }
+
+    /// The same, and the rebuild goes on slowly.
+    pub(crate) fn begin_exchange(&mut self, engine: &mut Engine, member: usize) {
+        engine.pace(Pacing::between(1, 1 << 16)).unwrap();
+        self.fresh(engine, member);
+    }
+
+    fn fresh(&mut self, engine: &mut Engine, member: usize) {
         let had = self.drives[member].lock().durable.clone();
         let others = vec![0x55; had.len()];
         self.drives[member] = Drive::new(if self.random.below(2) == 0 { had } else { others });
         let fresh = Member::from(self.drives[member].clone());
         engine.add(MemberIndex(member as u16), fresh).unwrap();
-        engine.finish_background(&AtomicBool::new(false)).unwrap();
     }
 }

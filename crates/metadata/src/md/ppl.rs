@@ -5,8 +5,10 @@
 //! header that md finds: from the start of the area on each is followed by the next, as long as it is whole, of this
 //! array, and no older than the one before. Why that is enough: a header is written when all that the one before
 //! protects is durable (`raidlab_core::Settings::log_header`), so that one that is torn protects nothing yet; and an
-//! area is begun again at its start in the same way. An entry whose partial parity is torn is left out by itself.
-//! Numbers go on from the largest in the area, so that none of those that stood there before is taken for a newer one.
+//! area is begun again at its start in the same way. One with a larger number that stands elsewhere in the area is of
+//! the headers before, whose chain was torn then: where md takes the last that is left of it, nothing counts here. An
+//! entry whose partial parity is torn is left out by itself. Numbers go on from the largest in the area, so that none
+//! of those that stood there before is taken for a newer one.
 //! Tests: below, `tests/md/logs.rs`, power cuts in `crates/engine/tests/md_ppl.rs`, and against the kernel
 //! `crates/engine/tests/md_ppl_guest.rs`.
 
@@ -205,6 +207,9 @@ pub(super) fn look(device: &mut dyn Source, one: &Superblock) -> Option<PplSeen>
         found = Some((at, header));
         at += HEADER + partial;
     }
+    // A header that was begun at the start again, and torn, may have left the first of those before and not the next:
+    // then it is not the newest, and what the newest protects is durable.
+    let found = found.filter(|(_, header)| header.generation >= seen.largest);
     if let Some((start, header)) = found {
         let mut at = start + HEADER;
         for entry in &header.entries {
@@ -671,6 +676,12 @@ mod tests {
         pieces[3].1[600] ^= 1;
         let before = look(&mut Disk::new(&pieces), &one).unwrap();
         assert_eq!((before.header.map(|header| header.generation), before.largest), (Some(3), 3));
+        // One in the midst of them is torn: the one before it is not the newest.
+        let mut broken = pieces.clone();
+        broken[3].1[600] ^= 1;
+        broken[1].1[600] ^= 1;
+        let broken = look(&mut Disk::new(&broken), &one).unwrap();
+        assert!(broken.header.is_none() && !broken.is_whole() && broken.largest == 4);
         // The first is torn: nothing is found, but numbers go on behind the others.
         pieces[0].1[600] ^= 1;
         let lost = look(&mut Disk::new(&pieces), &one).unwrap();

@@ -142,9 +142,13 @@ fn stack(groups: &mut Vec<Group>, options: &Members) -> Result<(), Failure> {
         if above == array {
             continue;
         }
-        let (Some(inspected), path) = (content, PathBuf::from(short(groups, index))) else {
-            continue;
+        let Some(inspected) = content else { continue };
+        // Commands tell it from the one above by its name.
+        let called = match short(groups, index) {
+            same if same == short_name(&name, &above) => uuid(&array).replace(':', ""),
+            own => own,
         };
+        let path = PathBuf::from(called);
         let part = Part { path, inspected, lower: Some(found) };
         groups[index].above = Some(above);
         match groups.iter().position(|group| group.array == above) {

@@ -19,10 +19,14 @@ fn pattern(bytes: u64, seed: u64) -> Vec<u8> {
 }
 
 fn serve(harness: &Harness, devices: &[&str], flags: &[&str]) -> (Run, Client) {
+    serve_named(harness, "array", devices, flags)
+}
+
+fn serve_named(harness: &Harness, name: &str, devices: &[&str], flags: &[&str]) -> (Run, Client) {
     let address = format!("unix:{}", harness.path("nbd"));
     let flags: Vec<&str> = ["--nbd", &address].iter().chain(flags).copied().collect();
     let run = harness.assemble(devices, &flags);
-    let client = Client::unix(Path::new(&harness.path("nbd")), "array");
+    let client = Client::unix(Path::new(&harness.path("nbd")), name);
     (run, client)
 }
 
@@ -41,6 +45,12 @@ fn below_until(harness: &Harness, name: &str, what: &str) {
         }
         assert!(begun.elapsed() < super::PATIENCE, "never: {what}\n{status}");
     }
+}
+
+/// Nothing is rebuilt any more, so that a check may begin.
+fn whole(harness: &Harness) {
+    harness.until(WHOLE);
+    harness.until("\"work\": null");
 }
 
 fn offline(harness: &Harness, verb: &str, devices: &[&str], flags: &[&str]) -> Ran {
@@ -65,6 +75,7 @@ fn both_floors_are_administered() {
     below_until(&harness, "array-0", "\"spares\": []");
     below_until(&harness, "array-0", "\"missing\": 0");
     below_until(&harness, "array-0", WHOLE);
+    below_until(&harness, "array-0", "\"work\": null");
     assert!(harness.status().contains("\"missing\": 0"));
     assert!(below(&harness, "array-0", "check", &[]).good().stdout.contains("0 sectors differ"));
     // What others stand on is not stopped.
@@ -90,7 +101,7 @@ fn both_floors_are_administered() {
     let told = harness.ask("add", &[&["--array"], &fresh[..]].concat()).good().stdout;
     assert!(told.contains("fresh is rebuilt as member 1"), "{told}");
     harness.until("\"missing\": 0");
-    harness.until(WHOLE);
+    whole(&harness);
     below_until(&harness, "fresh", "\"work\": null");
     assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
     assert!(below(&harness, "fresh", "check", &[]).good().stdout.contains("0 sectors differ"));
@@ -132,6 +143,7 @@ fn a_served_file_is_a_stack() {
     below(&harness, "array-0", "remove", &["1"]).good();
     below(&harness, "array-0", "add", &[&harness.path("x")]).good();
     below_until(&harness, "array-0", WHOLE);
+    below_until(&harness, "array-0", "\"work\": null");
     harness.ask("fail", &["1"]).good();
     harness.ask("remove", &["1"]).good();
     write(MIB);
@@ -139,7 +151,7 @@ fn a_served_file_is_a_stack() {
     let again = ["--array", &harness.path("3"), &harness.path("4"), &harness.path("5")];
     harness.ask("add", &[&again[..], &["--overwrite"]].concat()).good();
     harness.until("\"missing\": 0");
-    harness.until(WHOLE);
+    whole(&harness);
     assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
     assert!(fs::read(&file).unwrap().starts_with(&data));
     harness.stop(run);
@@ -164,7 +176,7 @@ fn an_array_that_was_away_comes_back_by_the_bitmap() {
     let told = harness.ask("add", &back).good().stdout;
     assert!(told.contains("array-1 is member 1 again"), "{told}");
     harness.until("\"missing\": 0");
-    harness.until(WHOLE);
+    whole(&harness);
     assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
     assert!(client.read(MIB, MIB) == data[..MIB as usize]);
     // Where nobody is missing it waits, and takes the place of one that fails.
@@ -179,7 +191,7 @@ fn an_array_that_was_away_comes_back_by_the_bitmap() {
     harness.ask("fail", &["array-0"]).good();
     harness.until("\"spares\": []");
     harness.until("\"missing\": 0");
-    harness.until(WHOLE);
+    whole(&harness);
     assert!(harness.status().contains("\"path\": \"spare\""), "{}", harness.status());
     assert!(client.read(MIB, MIB) == data[..MIB as usize]);
     drop(client);
@@ -228,6 +240,62 @@ fn what_was_flushed_survives_a_killed_server_of_a_stack() {
         drop(client);
         harness.until("\"clients\": 0");
         harness.stop(run);
+    }
+}
+
+/// Three floors, a mirror over stripes over mirrors, are one array of eight drives.
+#[test]
+fn three_floors_are_one_array() {
+    let flags = ["--assume-clean", "--name", "left"];
+    let harness = Harness::new("stacked-three", "raid1+0(2x2) chunk=64K", 4, &flags);
+    let right = ["4", "5", "6", "7"];
+    let files = right.map(|name| harness.path(name));
+    for file in &files {
+        fs::write(file, vec![0; 8 * MIB as usize]).unwrap();
+    }
+    let create = |layout: &str, name: &str, files: &[String]| {
+        let create = ["array", "create", layout, "--assume-clean", "--name", name];
+        raidlab(create.map(str::to_owned).iter().chain(files)).good();
+    };
+    create("raid1+0(2x2) chunk=64K", "right", &files);
+    // What makes a mirror of two devices of that length.
+    let out = harness.path("out");
+    offline(&harness, "export-file", &right, &[&out]).good();
+    let images = ["left.img", "right.img"].map(|name| {
+        let image = harness.path(name);
+        fs::copy(&out, &image).unwrap();
+        image
+    });
+    // By chance it has the name of one below it.
+    create("raid1", "left", &images);
+    for (name, devices, image) in [("left", FOUR, &images[0]), ("right", right, &images[1])] {
+        let (run, mut client) = serve_named(&harness, name, &devices, &["--write"]);
+        client.write(0, &fs::read(image).unwrap()[..MIB as usize]);
+        drop(client);
+        harness.until("\"clients\": 0");
+        harness.stop(run);
+    }
+    let all: Vec<&str> = right.iter().chain(&FOUR).copied().collect();
+    let (run, mut client) = serve_named(&harness, "left", &all, &["--write"]);
+    let status = harness.status();
+    assert!(status.contains("\"path\": \"right\"") && !status.contains("\"path\": \"left\""));
+    let data = pattern(2 * MIB, 8);
+    client.write(0, &data);
+    below(&harness, "left-1", "fail", &["0"]).good();
+    below(&harness, "right", "status", &["--test"]).good();
+    client.write(MIB, &data[..MIB as usize]);
+    drop(client);
+    harness.until("\"clients\": 0");
+    assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
+    harness.stop(run);
+    // A drive of each mirror is enough, and one half without any of the other.
+    for some in [&["1", "3", "4", "6"][..], &["0", "1", "3"], &["5", "7"]] {
+        fs::remove_file(&out).unwrap();
+        offline(&harness, "export-file", some, &[&out]).good();
+        let exported = fs::read(&out).unwrap();
+        let (first, second) = (MIB as usize, 2 * MIB as usize);
+        assert!(exported[..first] == data[..first], "{some:?}");
+        assert!(exported[first..second] == data[..first], "{some:?}");
     }
 }
 
@@ -330,7 +398,7 @@ fn what_does_not_belong_together_is_told() {
     assert!(taken.code == Some(3) && taken.stderr.contains("member of an md array"), "{taken:?}");
     harness.ask("add", &[&back[..], &["--overwrite"]].concat()).good();
     harness.until("\"missing\": 0");
-    harness.until(WHOLE);
+    whole(&harness);
     assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
     drop(run);
 }

@@ -71,20 +71,27 @@ impl Engine {
 
     /// Writes the header of a device whose turn it is.
     pub(super) fn send_header(&mut self, device: MemberIndex) {
+        let turn = &mut self.turns[device.at()];
+        std::mem::swap(&mut turn.entries, &mut turn.header);
+        self.send_header_part(device);
+    }
+
+    /// Writes what comes next of a header; false when nobody wants it any more.
+    pub(super) fn send_header_part(&mut self, device: MemberIndex) -> bool {
         let mut pieces = std::mem::take(&mut self.headers.pieces);
         pieces.clear();
         let begun = self.put_header(device, &mut pieces);
-        if let Some(submission) = begun {
-            self.write_header(device, &submission, &pieces);
+        if let Some(submission) = &begun {
+            self.write_header(device, submission, &pieces);
         }
         self.headers.pieces = pieces;
+        begun.is_some()
     }
 
     /// The bytes of a header, and the I/O that writes them with what follows; `None` when nobody wants it any more, or
     /// it was answered.
     fn put_header(&mut self, device: MemberIndex, pieces: &mut Vec<Piece>) -> Option<Submission> {
         let turn = &mut self.turns[device.at()];
-        std::mem::swap(&mut turn.entries, &mut turn.header);
         // Its own place is filled in below.
         pieces.push(Piece { start: std::ptr::null_mut(), len: 0 });
         let (array, buffers) = (&self.array, &self.buffers);
@@ -108,8 +115,13 @@ impl Engine {
             self.record_done(first, device, IoOutcome::Gone);
             return None;
         };
-        self.turns[device.at()].block = Some(block);
+        let turn = &mut self.turns[device.at()];
+        (turn.block, turn.more) = (Some(block), put.more);
         pieces[0] = head;
+        if put.more {
+            // That the log comes around, and nothing else.
+            pieces.truncate(1);
+        }
         let payload: usize = pieces[1..].iter().map(|piece| piece.len).sum();
         let len = metadata::sectors(head.len + payload, 0);
         Some(Submission { op: IoOp::Write, at: put.at, len, fua: true, flush_first: false })

@@ -60,7 +60,11 @@ impl Engine {
         }
         if outcome == IoOutcome::Ok && turn.more {
             turn.part += 1;
-            if let Some(meta) = self.array.meta(io).copied() {
+            if !turn.header.is_empty() {
+                if self.send_header_part(member) {
+                    return;
+                }
+            } else if let Some(meta) = self.array.meta(io).copied() {
                 return self.send_record(io, &meta);
             }
         }

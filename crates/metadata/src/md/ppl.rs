@@ -382,6 +382,8 @@ pub struct Ppl {
     generation: u64,
     /// Where the next header goes, in sectors from the start of the area.
     next: u64,
+    /// A header without entries stands at the start, which ends the chain of those that stood there before.
+    ended: bool,
 }
 
 impl Ppl {
@@ -395,6 +397,7 @@ impl Ppl {
             signature,
             generation,
             next: 0,
+            ended: false,
         })
     }
 
@@ -436,19 +439,24 @@ impl Ppl {
     }
 
     /// Fills `head` with a header of these entries, whose partial parity follows in their order; `None` for more than
-    /// one takes.
+    /// one takes. Before one that comes around, over the chain of those before, there is one without entries, which has
+    /// nothing behind it (`more`): no part of the next may be torn over that chain while md would still follow it.
     pub(crate) fn put(&mut self, head: &mut [u8], entries: &[PplEntry]) -> Option<Put> {
         let partial: u64 = entries.iter().map(|one| u64::from(one.partial) / SECTOR_BYTES).sum();
         let len = HEADER + partial;
         if entries.len() > MOST_ENTRIES || len > self.area.sectors {
             return None;
         }
-        let at = match self.area.several && self.next + len <= self.area.sectors {
-            true => self.next,
-            false => 0,
-        };
-        self.next = at + len;
+        let goes_on = self.area.several && self.next > 0 && self.next + len <= self.area.sectors;
+        let at = if goes_on { self.next } else { 0 };
         self.generation += 1;
+        if at == 0 && self.area.several && !self.ended {
+            self.ended = true;
+            emit(head.get_mut(..BLOCK)?, (self.signature, self.generation), &[]);
+            return Some(Put { at: self.area.at, bytes: BLOCK, more: true });
+        }
+        self.ended = false;
+        self.next = at + len;
         emit(head.get_mut(..BLOCK)?, (self.signature, self.generation), entries);
         Some(Put { at: Sector(self.area.at.0 + at), bytes: BLOCK, more: false })
     }
@@ -575,6 +583,8 @@ mod tests {
     fn headers_are_what_the_kernel_writes() {
         let one = kernels();
         let mut ppl = Ppl::of(&one, None, 1).unwrap();
+        // The kernel writes zeroes over the area first.
+        ppl.ended = true;
         let record = |written, rows: (u32, u32)| Record::PartialParity {
             slot: 0,
             generation: 0,
@@ -704,7 +714,20 @@ mod tests {
         let places = |one: &Superblock| {
             let mut ppl = Ppl::of(one, None, 1).unwrap();
             let mut head = vec![0; BLOCK];
-            [1, 0, 1, 1].map(|count| ppl.put(&mut head, &[full; 1][..count]).unwrap().at.0 - 16)
+            [1, 0, 1, 1].map(|count| {
+                let mut put = ppl.put(&mut head, &[full; 1][..count]).unwrap();
+                if put.more {
+                    // What stood there before ends with it.
+                    let ended = PplHeader::parse(&head).unwrap();
+                    assert_eq!((put.at, ended.entries.len()), (Sector(16), 0));
+                    put = ppl.put(&mut head, &[full; 1][..count]).unwrap();
+                    let generation = PplHeader::parse(&head).unwrap().generation;
+                    assert!(!put.more && put.at == Sector(16) && generation > ended.generation);
+                } else {
+                    assert!(put.at > Sector(16) || !ppl.area.several, "{put:?}");
+                }
+                put.at.0 - 16
+            })
         };
         assert_eq!(places(&short(Features::PPLS, 528)), [0, 264, 0, 264]);
         assert_eq!(places(&short(Features::PPLS, 2048)), [0, 264, 272, 536]);

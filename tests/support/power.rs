@@ -41,9 +41,24 @@ impl Drive {
         self.0.lock().unwrap()
     }
 
-    /// Writes whole sectors durably from sector `at` on.
+    /// Writes bytes durably from sector `at` on; zeroes to the end of the last sector.
     pub fn put(&self, at: u64, bytes: &[u8]) {
-        self.lock().write(at, bytes, true);
+        let mut bytes = bytes.to_vec();
+        bytes.resize(bytes.len().next_multiple_of(SECTOR), 0);
+        self.lock().write(at, &bytes, true);
+    }
+
+    /// All that it holds, without what is not durable.
+    pub fn bytes(&self) -> Vec<u8> {
+        let drive = self.lock();
+        let mut bytes = vec![0; drive.sectors as usize * SECTOR];
+        for (first, together) in &drive.durable {
+            let from = *first as usize * SECTOR;
+            let into = &mut bytes[from..];
+            let len = into.len().min(together.as_flattened().len());
+            into[..len].copy_from_slice(&together.as_flattened()[..len]);
+        }
+        bytes
     }
 
     /// It answers that it is gone from now on.

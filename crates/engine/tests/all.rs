@@ -8,6 +8,8 @@ mod extent;
 mod files_example;
 mod held;
 mod made;
+#[path = "../../../tests/support/power.rs"]
+mod power;
 #[path = "../../../tests/support/root.rs"]
 mod root;
 

@@ -7,6 +7,8 @@ mod extent;
 mod guest;
 mod held;
 mod made;
+#[path = "../../../tests/support/power.rs"]
+mod power;
 
 mod grub;
 mod kernel_md;

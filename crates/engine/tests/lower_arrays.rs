@@ -2,95 +2,16 @@
 //! on both floors.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use crate::made::{creation, pattern};
-use raidlab_core::contract::{Event, IoOp, IoOutcome, Pacing, Segment};
+use crate::power::{Drive, cut};
+use raidlab_core::contract::{Event, IoOp, Pacing, Segment};
 use raidlab_core::{MemberIndex, Nanos, Sector, Sectors};
-use raidlab_engine::{
-    Engine, EngineError, EngineErrorKind, LowerArray, MdOptions, Member, MemberRequest, MemberStore,
-};
+use raidlab_engine::{Engine, EngineError, EngineErrorKind, LowerArray, MdOptions, Member};
 use raidlab_metadata::md::{Creation, Device, Made, WantedBitmap};
 
 const SECTORS: u64 = 8192;
-
-/// Who writes has it for reading: a cut takes all drives at one moment, while arrays below go on by themselves.
-static POWER: RwLock<()> = RwLock::new(());
-
-/// What a drive holds: what is durable, and what it would read.
-#[derive(Default)]
-struct Contents {
-    durable: Vec<u8>,
-    cached: Vec<u8>,
-    gone: bool,
-}
-
-/// A drive with a cache that a power cut empties.
-#[derive(Clone, Default)]
-struct Drive(Arc<Mutex<Contents>>);
-
-impl Drive {
-    fn blank() -> Self {
-        let bytes = vec![0; (SECTORS * 512) as usize];
-        let contents = Contents { durable: bytes.clone(), cached: bytes, gone: false };
-        Self(Arc::new(Mutex::new(contents)))
-    }
-
-    fn put(&self, made: &Made) {
-        let mut drive = self.0.lock().unwrap();
-        for (at, bytes) in &made.pieces {
-            drive.durable[at.bytes() as usize..][..bytes.len()].copy_from_slice(bytes);
-        }
-        drive.cached = drive.durable.clone();
-    }
-
-    /// Drives as they are after the power went.
-    fn after_a_cut(all: &[Vec<Self>]) -> Vec<Vec<Self>> {
-        let _power = POWER.write().unwrap();
-        all.iter().map(|floor| floor.iter().map(Self::durable).collect()).collect()
-    }
-
-    fn durable(&self) -> Self {
-        let durable = self.0.lock().unwrap().durable.clone();
-        let contents = Contents { cached: durable.clone(), durable, gone: false };
-        Self(Arc::new(Mutex::new(contents)))
-    }
-
-    fn take_away(&self) {
-        self.0.lock().unwrap().gone = true;
-    }
-}
-
-impl MemberStore for Drive {
-    fn sectors(&self) -> Sectors {
-        Sectors(SECTORS)
-    }
-
-    fn submit(&mut self, request: MemberRequest) {
-        let _power = POWER.read().unwrap();
-        let mut drive = self.0.lock().unwrap();
-        if drive.gone {
-            return request.complete(IoOutcome::Gone);
-        }
-        let range = request.at().bytes() as usize..;
-        let range = range.start..range.start + request.len().bytes() as usize;
-        let Contents { durable, cached, .. } = &mut *drive;
-        if request.flushes_first() || request.op() == IoOp::Flush {
-            durable.copy_from_slice(cached);
-        }
-        match request.op() {
-            IoOp::Read => return request.complete_read(&cached[range]),
-            IoOp::Write => cached[range.clone()].copy_from_slice(request.payload()),
-            IoOp::WriteZeroes | IoOp::Discard => cached[range.clone()].fill(0),
-            IoOp::Flush => {}
-        }
-        if request.is_durable() {
-            durable[range.clone()].copy_from_slice(&cached[range]);
-        }
-        request.complete(IoOutcome::Ok);
-    }
-}
 
 /// A new array of this layout on these drives, with an identity of its own.
 fn create(layout: &str, number: u8, bitmap: WantedBitmap, sectors: u64) -> Vec<Made> {
@@ -100,6 +21,19 @@ fn create(layout: &str, number: u8, bitmap: WantedBitmap, sectors: u64) -> Vec<M
     let array = [number; 16];
     let made = Creation { devices, bitmap, array, name: format!("host:{number}"), ..of };
     made.plan().unwrap().members.into_iter().flatten().collect()
+}
+
+/// A drive with what a new array has on it.
+fn drive(made: &Made) -> Drive {
+    let drive = Drive::new(SECTORS);
+    made.pieces.iter().for_each(|(at, bytes)| drive.put(at.0, bytes));
+    drive
+}
+
+/// Drives as they are after the power went: nothing of what was not flushed.
+fn after_a_cut(all: &[Vec<Drive>]) -> Vec<Vec<Drive>> {
+    let mut left = cut(all.iter().flatten(), |_| 0).into_iter();
+    all.iter().map(|floor| left.by_ref().take(floor.len()).collect()).collect()
 }
 
 fn options() -> MdOptions {
@@ -141,13 +75,7 @@ struct Stack {
 impl Stack {
     fn new(above: &str, below: &str, arrays: u8, bitmap: WantedBitmap) -> Self {
         let floor = |number: u8| -> Vec<Drive> {
-            let made = create(below, number + 1, bitmap, SECTORS);
-            let drive = |made: &Made| {
-                let drive = Drive::blank();
-                drive.put(made);
-                drive
-            };
-            made.iter().map(drive).collect()
+            create(below, number + 1, bitmap, SECTORS).iter().map(drive).collect()
         };
         let drives: Vec<Vec<Drive>> = (0..arrays).map(floor).collect();
         let lower: Vec<LowerArray> = drives.iter().map(|one| start(one).unwrap()).collect();
@@ -228,7 +156,7 @@ fn what_was_flushed_survives_a_power_cut_below() {
             stack.upper.flush().unwrap();
             // Not flushed: it may be there or not.
             stack.upper.write_at(Sector(2048), &data[..64 << 10]).unwrap();
-            let drives = Drive::after_a_cut(&stack.drives);
+            let drives = after_a_cut(&stack.drives);
             drop(stack);
             let lower: Vec<_> = drives.iter().map(|one| start(one).unwrap()).collect();
             let mut upper = upper(&lower);
@@ -258,7 +186,7 @@ fn durable_writes_and_clean_superblocks_are_kept_through_both_floors() {
     let segment = Segment { token, offset: 0, len: 128 };
     stack.upper.submit(IoOp::Write, Sector(256), &[segment], true).unwrap();
     stack.upper.run_until_idle(&mut Vec::new()).unwrap();
-    let cut = Drive::after_a_cut(&stack.drives);
+    let cut = after_a_cut(&stack.drives);
     let lower: Vec<_> = cut.iter().map(|one| start(one).unwrap()).collect();
     let mut read = vec![0; data.len()];
     upper(&lower).read_at(Sector(256), &mut read).unwrap();
@@ -266,7 +194,7 @@ fn durable_writes_and_clean_superblocks_are_kept_through_both_floors() {
     // Until the superblocks above say clean; then only the second copy loses what its caches hold.
     stack.upper.write_at(Sector(1024), &data).unwrap();
     stack.upper.settle(Duration::from_secs(60)).unwrap();
-    let second = Drive::after_a_cut(&stack.drives[1..]).remove(0);
+    let second = after_a_cut(&stack.drives[1..]).remove(0);
     let drives = [stack.drives[0].clone(), second];
     drop((stack.upper, stack.lower));
     let lower: Vec<_> = drives.iter().map(|one| start(one).unwrap()).collect();
@@ -282,7 +210,7 @@ fn a_drive_is_rebuilt_in_its_own_array() {
     let data = pattern(1 << 20, 3);
     stack.upper.write_at(Sector(0), &data).unwrap();
     for floor in &stack.drives {
-        floor[1].take_away();
+        floor[1].turn_off();
     }
     stack.upper.write_at(Sector(512), &data).unwrap();
     stack.upper.flush().unwrap();
@@ -290,7 +218,7 @@ fn a_drive_is_rebuilt_in_its_own_array() {
     for lower in &stack.lower {
         let events = lower.with(Engine::take_events).unwrap();
         assert!(events.contains(&Event::MemberFailed(MemberIndex(1))), "{events:?}");
-        let fresh = Drive::blank();
+        let fresh = Drive::new(SECTORS);
         lower.with(move |engine| engine.add_spare(Member::from(fresh))).unwrap().unwrap();
         assert_eq!(lower.with(Engine::use_spare).unwrap().unwrap(), Some(MemberIndex(1)));
         settled(lower);
@@ -307,8 +235,8 @@ fn a_lost_array_is_a_failed_member_of_the_one_above() {
     let mut stack = Stack::new("raid1(2)", "raid5(3) chunk=64K", 2, WantedBitmap::None);
     let data = pattern(1 << 20, 5);
     stack.upper.write_at(Sector(0), &data).unwrap();
-    stack.drives[0][0].take_away();
-    stack.drives[0][2].take_away();
+    stack.drives[0][0].turn_off();
+    stack.drives[0][2].turn_off();
     stack.upper.write_at(Sector(64), &data).unwrap();
     let events = stack.upper.take_events();
     assert!(events.contains(&Event::MemberFailed(MemberIndex(0))), "{events:?}");
@@ -319,14 +247,8 @@ fn a_lost_array_is_a_failed_member_of_the_one_above() {
     assert!(read == data);
     drop(stack.upper.take_out(MemberIndex(0)).unwrap());
     assert!(!stack.lower[0].is_member());
-    let fresh: Vec<Drive> = create("raid5(3) chunk=64K", 7, WantedBitmap::None, SECTORS)
-        .iter()
-        .map(|made| {
-            let drive = Drive::blank();
-            drive.put(made);
-            drive
-        })
-        .collect();
+    let fresh: Vec<Drive> =
+        create("raid5(3) chunk=64K", 7, WantedBitmap::None, SECTORS).iter().map(drive).collect();
     let other = start(&fresh).unwrap();
     stack.upper.add(MemberIndex(0), other.member()).unwrap();
     finish(&mut stack.upper);

@@ -6,13 +6,13 @@
 //! left too. `RAIDLAB_FULL=1` tries a hundred times as many seeds.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::extent::Extent;
 use crate::made::{creation, name};
-use raidlab_core::contract::{IoOp, IoOutcome, Pacing};
+use crate::power::{Drive, cut};
+use raidlab_core::contract::Pacing;
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
-use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
+use raidlab_engine::{Engine, MdOptions, Member};
 use raidlab_metadata::md::{Allowed, Bitmap, Creation, Version, WantedBitmap};
 use raidlab_random::SplitMix64;
 
@@ -32,108 +32,23 @@ impl Random {
     }
 }
 
-/// A drive with a cache that a power cut empties.
-#[derive(Default)]
-struct Cached {
-    durable: Vec<u8>,
-    /// Sectors that are not durable, in the order in which they were written.
-    cache: Vec<(usize, [u8; SECTOR])>,
-}
-
-#[derive(Clone)]
-struct Drive(Arc<Mutex<Cached>>);
-
-impl Drive {
-    fn new(durable: Vec<u8>) -> Self {
-        Self(Arc::new(Mutex::new(Cached { durable, cache: Vec::new() })))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Cached> {
-        self.0.lock().unwrap()
-    }
-
-    /// What is there after the power was cut.
-    fn cut(&self, random: &mut Random) -> Vec<u8> {
-        let drive = self.lock();
-        let mut bytes = drive.durable.clone();
-        // All, none, or any.
-        let kept = random.below(4);
-        for (sector, content) in &drive.cache {
-            if kept == 0 || kept > 1 && random.below(2) == 0 {
-                bytes[sector * SECTOR..][..SECTOR].copy_from_slice(content);
-            }
-        }
-        bytes
-    }
-}
-
-impl Cached {
-    fn flush(&mut self) {
-        for (sector, content) in self.cache.drain(..) {
-            self.durable[sector * SECTOR..][..SECTOR].copy_from_slice(&content);
-        }
-    }
-
-    fn write(&mut self, at: usize, bytes: &[u8], durable: bool) {
-        for (sector, content) in (at..).zip(bytes.chunks_exact(SECTOR)) {
-            if durable {
-                self.cache.retain(|(other, _)| *other != sector);
-                self.durable[sector * SECTOR..][..SECTOR].copy_from_slice(content);
-            } else {
-                self.cache.push((sector, content.try_into().unwrap()));
-            }
-        }
-    }
-
-    fn read(&self, at: usize, len: usize) -> Vec<u8> {
-        let mut bytes = self.durable[at * SECTOR..][..len * SECTOR].to_vec();
-        for (sector, content) in &self.cache {
-            if (at..at + len).contains(sector) {
-                bytes[(sector - at) * SECTOR..][..SECTOR].copy_from_slice(content);
-            }
-        }
-        bytes
-    }
-}
-
-impl MemberStore for Drive {
-    fn sectors(&self) -> Sectors {
-        Sectors(SECTORS)
-    }
-
-    fn submit(&mut self, request: MemberRequest) {
-        let mut drive = self.lock();
-        let (at, len) = (request.at().0 as usize, request.len().0 as usize);
-        if request.flushes_first() {
-            drive.flush();
-        }
-        match request.op() {
-            IoOp::Read => return request.complete_read(&drive.read(at, len)),
-            IoOp::Write => drive.write(at, request.payload(), request.is_durable()),
-            IoOp::WriteZeroes => drive.write(at, &vec![0; len * SECTOR], request.is_durable()),
-            IoOp::Flush => drive.flush(),
-            IoOp::Discard => {}
-        }
-        request.complete(IoOutcome::Ok);
-    }
-}
-
 fn created(layout: &Layout, version: Version, bitmap: WantedBitmap) -> Vec<Drive> {
     let creation =
         Creation { version, bitmap, name: name(version), ..creation(layout.clone(), SECTORS) };
     let plan = creation.plan().unwrap();
     let drive = |pieces: &[(Sector, Vec<u8>)]| {
-        let mut bytes = vec![0; SECTORS as usize * SECTOR];
+        let drive = Drive::new(SECTORS);
         for (at, piece) in pieces {
-            bytes[at.bytes() as usize..][..piece.len()].copy_from_slice(piece);
+            let mut bytes = piece.clone();
             // A bit for each 4 KiB, none of them set: what is not recorded is not made consistent.
             if let Some(mut head) = Bitmap::parse(piece) {
                 head.chunk = 4096;
-                bytes[at.bytes() as usize..][..piece.len()].fill(0);
-                head.emit(&mut bytes[at.bytes() as usize..]);
+                bytes.fill(0);
+                head.emit(&mut bytes);
             }
+            drive.put(at.0, &bytes);
         }
-        Drive::new(bytes)
+        drive
     };
     plan.members.iter().flatten().map(|made| drive(&made.pieces)).collect()
 }
@@ -178,7 +93,7 @@ fn live(engine: &mut Engine, drives: &mut Vec<Drive>, model: &mut Model, random:
                 let members = (0..engine.members().len() as u16).map(MemberIndex);
                 let failed = members.into_iter().find(|one| engine.array().is_failed(*one));
                 if let Some(member) = failed {
-                    let fresh = Drive::new(vec![0; SECTORS as usize * SECTOR]);
+                    let fresh = Drive::new(SECTORS);
                     drives.push(fresh.clone());
                     // The power is cut in the midst of it.
                     engine.pace(Pacing::between(1, 1 << 10)).unwrap();
@@ -235,9 +150,9 @@ fn try_seed(seed: u64) {
             engine.stop().unwrap();
             model.iter_mut().for_each(|values| drop(values.drain(..values.len() - 1)));
         }
-        let left: Vec<_> = drives.iter().map(|drive| drive.cut(&mut random)).collect();
+        let left = cut(&drives, |end| random.below(end));
         drop(engine);
-        drives = left.into_iter().map(Drive::new).collect();
+        drives = left;
     }
 }
 

@@ -129,9 +129,7 @@ fn created(layout: &Layout, sectors: u64) -> Vec<Drive> {
     let drive = |pieces: &[(Sector, Vec<u8>)]| {
         let drive = Drive::new(sectors);
         for (at, piece) in pieces {
-            let mut bytes = piece.clone();
-            bytes.resize(bytes.len().next_multiple_of(512), 0);
-            drive.put(at.0, &bytes);
+            drive.put(at.0, piece);
         }
         drive
     };

@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use raidlab_core::contract::{IoOp, IoOutcome, Outcome, Pacing, RequestId, Segment, Token};
+use raidlab_core::contract::{IoOp, Outcome, Pacing, RequestId, Segment, Token};
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
 use raidlab_metadata::md::{Aside, Creation, Features, Made, Superblock, Version};
 use raidlab_random::SplitMix64;
 
 use crate::made::creation;
+use crate::power;
 
 pub(crate) const SECTOR: usize = 512;
 
@@ -68,25 +69,24 @@ pub(crate) fn lay_log(bytes: &mut [u8], mut superblock: Superblock, log: Log) {
 }
 
 /// A drive with a cache, and requests that it has not answered.
-#[derive(Default)]
-pub(crate) struct Cached {
-    durable: Vec<u8>,
-    /// Sectors that are not durable, in the order in which they were written.
-    cache: Vec<(usize, [u8; SECTOR])>,
+struct Holding {
+    drive: power::Drive,
     held: Vec<MemberRequest>,
     /// Requests are kept until [`Drive::go_on`].
     holds: bool,
 }
 
 #[derive(Clone)]
-pub(crate) struct Drive(Arc<Mutex<Cached>>);
+pub(crate) struct Drive(Arc<Mutex<Holding>>);
 
 impl Drive {
-    pub(crate) fn new(durable: Vec<u8>) -> Self {
-        Self(Arc::new(Mutex::new(Cached { durable, ..Cached::default() })))
+    pub(crate) fn new(durable: &[u8]) -> Self {
+        let drive = power::Drive::new((durable.len() / SECTOR) as u64);
+        drive.put(0, durable);
+        Self(Arc::new(Mutex::new(Holding { drive, held: Vec::new(), holds: false })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Cached> {
+    fn lock(&self) -> MutexGuard<'_, Holding> {
         self.0.lock().unwrap()
     }
 
@@ -102,90 +102,37 @@ impl Drive {
         }
         let number = random.below(drive.held.len() as u64) as usize;
         let request = drive.held.remove(number);
-        drive.carry_out(request);
+        drive.drive.submit(request);
         true
     }
 
-    /// What is there after the power was cut.
+    /// What is there after the power was cut: of what it was being given any sectors, too.
     fn cut(&self, random: &mut SplitMix64) -> Vec<u8> {
         let mut drive = self.lock();
-        let mut bytes = drive.durable.clone();
-        // All, none, or any.
+        let left = power::cut([&drive.drive], |end| random.below(end)).remove(0);
         let kept = random.below(4);
-        let mut stays = || kept == 0 || kept > 1 && random.below(2) == 0;
-        for (sector, content) in &drive.cache {
-            if stays() {
-                bytes[sector * SECTOR..][..SECTOR].copy_from_slice(content);
-            }
-        }
         for request in drive.held.drain(..).filter(|one| one.op() == IoOp::Write) {
-            for (sector, content) in
-                (request.at().0 as usize..).zip(request.payload().chunks(SECTOR))
-            {
-                if stays() {
-                    bytes[sector * SECTOR..][..SECTOR].copy_from_slice(content);
+            for (sector, content) in (request.at().0..).zip(request.payload().chunks(SECTOR)) {
+                if kept == 0 || kept > 1 && random.below(2) == 0 {
+                    left.put(sector, content);
                 }
             }
         }
-        bytes
-    }
-}
-
-impl Cached {
-    fn carry_out(&mut self, request: MemberRequest) {
-        let (at, len) = (request.at().0 as usize, request.len().0 as usize);
-        if request.flushes_first() {
-            self.flush();
-        }
-        match request.op() {
-            IoOp::Read => return request.complete_read(&self.read(at, len)),
-            IoOp::Write => self.write(at, request.payload(), request.is_durable()),
-            IoOp::WriteZeroes => self.write(at, &vec![0; len * SECTOR], request.is_durable()),
-            IoOp::Flush => self.flush(),
-            IoOp::Discard => {}
-        }
-        request.complete(IoOutcome::Ok);
-    }
-
-    fn flush(&mut self) {
-        for (sector, content) in self.cache.drain(..) {
-            self.durable[sector * SECTOR..][..SECTOR].copy_from_slice(&content);
-        }
-    }
-
-    fn write(&mut self, at: usize, bytes: &[u8], durable: bool) {
-        for (sector, content) in (at..).zip(bytes.chunks_exact(SECTOR)) {
-            if durable {
-                self.cache.retain(|(other, _)| *other != sector);
-                self.durable[sector * SECTOR..][..SECTOR].copy_from_slice(content);
-            } else {
-                self.cache.push((sector, content.try_into().unwrap()));
-            }
-        }
-    }
-
-    fn read(&self, at: usize, len: usize) -> Vec<u8> {
-        let mut bytes = self.durable[at * SECTOR..][..len * SECTOR].to_vec();
-        for (sector, content) in &self.cache {
-            if (at..at + len).contains(sector) {
-                bytes[(sector - at) * SECTOR..][..SECTOR].copy_from_slice(content);
-            }
-        }
-        bytes
+        left.bytes()
     }
 }
 
 impl MemberStore for Drive {
     fn sectors(&self) -> Sectors {
-        Sectors(self.lock().durable.len() as u64 / SECTOR as u64)
+        self.lock().drive.sectors()
     }
 
     fn submit(&mut self, request: MemberRequest) {
         let mut drive = self.lock();
-        if drive.holds {
-            return drive.held.push(request);
+        match drive.holds {
+            true => drive.held.push(request),
+            false => drive.drive.submit(request),
         }
-        drive.carry_out(request);
     }
 }
 
@@ -220,7 +167,7 @@ pub(crate) struct Left {
 impl Bench {
     /// An array on these images, which holds zeroes, as far as `sectors`.
     pub(crate) fn new(images: Vec<Vec<u8>>, sectors: usize, seed: u64) -> Self {
-        let drives = images.into_iter().map(Drive::new).collect();
+        let drives = images.iter().map(|image| Drive::new(image)).collect();
         let model = vec![vec![(0, 0)]; sectors];
         Self { random: SplitMix64::new(seed), drives, model, members: Vec::new(), next: 1 }
     }
@@ -349,7 +296,7 @@ impl Bench {
 
     /// Takes over what the power cut left.
     pub(crate) fn restart(&mut self, left: Left) {
-        self.drives = left.images.into_iter().map(Drive::new).collect();
+        self.drives = left.images.iter().map(|image| Drive::new(image)).collect();
     }
 
     /// A fresh drive in the place of a member, which is rebuilt: one with something else on it, or what the member had
@@ -367,9 +314,9 @@ impl Bench {
     }
 
     fn fresh(&mut self, engine: &mut Engine, member: usize) {
-        let had = self.drives[member].lock().durable.clone();
+        let had = self.drives[member].lock().drive.bytes();
         let others = vec![0x55; had.len()];
-        self.drives[member] = Drive::new(if self.random.below(2) == 0 { had } else { others });
+        self.drives[member] = Drive::new(if self.random.below(2) == 0 { &had } else { &others });
         let fresh = Member::from(self.drives[member].clone());
         engine.add(MemberIndex(member as u16), fresh).unwrap();
     }

@@ -274,3 +274,16 @@ fn a_replacement_says_that_it_is_one_until_it_has_taken_over() {
     writer.take_over(MemberIndex(1), replacement);
     assert_eq!(write(&mut writer, MemberIndex(1)), (Role::Member(1), false));
 }
+
+/// A power cut in the middle leaves no superblock of before beside what is new.
+#[test]
+fn what_stood_on_a_fresh_device_is_gone_first() {
+    let mut writer = writer_of(&three().map(|one| Superblock { events: 99, ..one }));
+    let model = MD.examine(&mut with_bitmap(&three()[0], 100, 90)).places;
+    let old = Superblock { array: [8; 16], ..three()[1].clone() };
+    let mut used = disk(&old, &[]);
+    let ready = MD.ready(&mut used, &model, writer.device_numbers(), [37; 16]).unwrap();
+    let places: Vec<u64> = ready.pieces.iter().map(|(at, _)| at.0).collect();
+    assert_eq!(places[..2], [8, 24], "superblock, then bitmap");
+    assert!(ready.pieces[0].1.iter().all(|byte| *byte == 0));
+}

@@ -63,7 +63,16 @@ fn md_keeps_every_promise_in_the_swarm() {
 #[test]
 fn seeds_that_broke_a_promise_of_md_keep_it() {
     let [v0, _, _, v2] = [1, 2, 3, 4].map(|index| Some(Format::ALL[index]));
-    for (seed, format) in [(741, v0), (2399, v0), (5825, v0), (9196, v2), (9070, v2), (501, v2)] {
+    for (seed, format) in [
+        (87_414, v2),
+        (89_015, v2),
+        (741, v0),
+        (2399, v0),
+        (5825, v0),
+        (9196, v2),
+        (9070, v2),
+        (501, v2),
+    ] {
         kept(Case::Seed(seed), format);
     }
 }

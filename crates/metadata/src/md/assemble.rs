@@ -454,12 +454,14 @@ fn copies(devices: &mut Devices<'_>) {
     }
 }
 
-/// The member with the newest superblock: what it says of others counts. Spares have no say.
+/// The member with the newest superblock: what it says of others counts, be it being rebuilt or not, as it may be the
+/// one that recorded a failure. Of several a whole one. Spares have no say.
 fn newest<'a>(devices: &Devices<'a>) -> Option<&'a Superblock> {
     let members = || devices.there().filter(|(_, one)| member(one.role()).is_some());
-    let whole = || members().filter(|(_, one)| one.rebuilt_to().is_none());
-    let latest = |one: &(usize, &Superblock)| (one.1.events, std::cmp::Reverse(one.0));
-    whole().max_by_key(latest).or_else(|| members().max_by_key(latest)).map(|(_, one)| one)
+    let latest = |one: &(usize, &Superblock)| {
+        (one.1.events, one.1.rebuilt_to().is_none(), std::cmp::Reverse(one.0))
+    };
+    members().max_by_key(latest).map(|(_, one)| one)
 }
 
 /// Whether one superblock has the other's device as a member. The number of version 0.90 is a place, which another

@@ -287,3 +287,14 @@ fn what_stood_on_a_fresh_device_is_gone_first() {
     assert_eq!(places[..2], [8, 24], "superblock, then bitmap");
     assert!(ready.pieces[0].1.iter().all(|byte| *byte == 0));
 }
+
+/// The one that recorded a failure counts, though it is being rebuilt: who failed is not believed.
+#[test]
+fn a_member_that_is_being_rebuilt_may_know_best() {
+    let [a, b, mut c] = three();
+    (c.features, c.recovery, c.events) = (Features::RECOVERY, 512, 101);
+    c.roles[1] = Role::Faulty;
+    let all: Vec<_> = [a, b, c].iter().map(|one| inspect(&mut disk(one, &[]))).collect();
+    let joined = join(&all, &Allowed::default()).unwrap();
+    assert_eq!(joined.order, [Some(0), None, Some(2)]);
+}

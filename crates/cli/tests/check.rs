@@ -135,7 +135,10 @@ fn what_cannot_be_checked_is_refused() {
     refused(&["--json=/nowhere/at/all.json"], &["--json", "cannot be written"]);
     refused(&["--replay=crash:raid5"], &["--replay", "is not a seed, or what a broken promise"]);
     let case = "--replay=failure:raid1:2:resync:Read:none";
-    refused(&[case, "--level=raid1"], &["--replay: its array has a level, a mode and metadata of its own"]);
+    refused(
+        &[case, "--level=raid1"],
+        &["--replay: its array has a level, a mode and metadata of its own"],
+    );
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod extent;
 mod nbd_client;
 #[path = "../../../tests/support/nbd_writer.rs"]
 mod nbd_writer;
+#[path = "../../../tests/support/numbered.rs"]
+mod numbered;
 #[path = "../../../tests/support/root.rs"]
 mod root;
 mod support;

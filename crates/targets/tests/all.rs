@@ -7,10 +7,14 @@ mod directory_support;
 #[path = "../../../tests/support/extent.rs"]
 mod extent;
 mod killed;
+#[path = "../../engine/tests/made/mod.rs"]
+mod made;
 #[path = "../../../tests/support/nbd.rs"]
 mod nbd_client;
 #[path = "../../../tests/support/nbd_writer.rs"]
 mod nbd_writer;
+#[path = "../../../tests/support/numbered.rs"]
+mod numbered;
 #[path = "../../../tests/support/power.rs"]
 mod power;
 #[path = "../../../tests/support/root.rs"]

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::thread;
@@ -12,12 +12,14 @@ use std::thread;
 use raidlab_core::contract::Pacing;
 use raidlab_core::{Layout, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member};
-use raidlab_metadata::md::{Creation, Device, Version, WantedBitmap};
+use raidlab_metadata::md::{Creation, WantedBitmap};
 use raidlab_random::SplitMix64;
 use raidlab_targets::{ExportCache, FuseExport};
 
 use crate::common::TestDirectory;
 use crate::extent::Extent;
+use crate::made::creation;
+use crate::numbered;
 use crate::power::{Drive, cut};
 use crate::root::{can_mount, tool};
 
@@ -94,9 +96,12 @@ fn cut_below(
         let served = Served::new(drives);
         served.mount();
         for file in promised {
-            let found = fs::read(path(&served.mounted, *file)).unwrap_or_default();
+            let found = fs::read(numbered::path(&served.mounted, *file)).unwrap_or_default();
             let (read, all) = (found.len(), promised.len());
-            assert!(found == bytes(*file), "{told}: file {file} of {all} has {read} bytes");
+            assert!(
+                found == numbered::bytes(*file),
+                "{told}: file {file} of {all} has {read} bytes"
+            );
         }
         served.unmount();
         tool(check[0], &[&check[1..], &[served.node.as_str()]].concat())
@@ -109,22 +114,9 @@ fn cut_below(
 }
 
 fn created(layout: &Layout, sectors: u64) -> Vec<Drive> {
-    let device = |place: u16| Some(Device { sectors: Sectors(sectors), id: [place as u8 + 1; 16] });
-    let creation = Creation {
-        devices: (0..layout.members).map(device).collect(),
-        spares: Vec::new(),
-        layout: layout.clone(),
-        version: Version::V1_2,
-        bitmap: WantedBitmap::Internal,
-        ppl: false,
-        // All zeroes are consistent on every level.
-        assume_clean: true,
-        data_offset: None,
-        size: None,
-        array: [5; 16],
-        name: "host:name".into(),
-        now: 1_700_000_000,
-    };
+    // All zeroes are consistent on every level.
+    let bitmap = WantedBitmap::Internal;
+    let creation = Creation { bitmap, ..creation(layout.clone(), sectors) };
     let plan = creation.plan().unwrap();
     let drive = |pieces: &[(Sector, Vec<u8>)]| {
         let drive = Drive::new(sectors);
@@ -218,13 +210,13 @@ impl Files {
             if self.is_done.load(Ordering::Relaxed) {
                 return;
             }
-            let path = path(&self.at, number);
+            let path = numbered::path(&self.at, number);
             let directory = path.parent().expect("a directory");
             fs::create_dir_all(directory).unwrap();
             // Longer first, and cut and overwritten then.
             fs::write(&path, vec![0xee; 150_000]).unwrap();
             let mut file = File::create(&path).unwrap();
-            file.write_all(&bytes(number)).unwrap();
+            file.write_all(&numbered::bytes(number)).unwrap();
             match number % 3 {
                 0 => {
                     file.sync_all().unwrap();
@@ -240,21 +232,11 @@ impl Files {
             }
             if let Some(old) = number.checked_sub(FILES) {
                 self.synced.lock().unwrap().remove(&old);
-                let path = crate::power_cut::path(&self.at, old);
+                let path = numbered::path(&self.at, old);
                 // Those that were removed at once are gone.
                 let _ = fs::remove_file(&path);
                 let _ = fs::remove_file(path.with_extension("renamed"));
             }
         }
     }
-}
-
-fn path(at: &Path, number: u64) -> PathBuf {
-    at.join(format!("{}", number % 7)).join(number.to_string())
-}
-
-/// What a file holds: nothing that any other does, up to 128 KiB.
-fn bytes(number: u64) -> Vec<u8> {
-    let words = 1 + number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (16 << 10);
-    (0..words).flat_map(|word| (number << 32 | word).to_le_bytes()).collect()
 }

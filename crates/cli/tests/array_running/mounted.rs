@@ -9,6 +9,7 @@ use std::thread;
 
 use crate::array_running::{Harness, MIB, WHOLE};
 use crate::extent::Extent;
+use crate::numbered;
 use crate::root::{can_mount, tool};
 use crate::support::{Scratch, raidlab};
 
@@ -111,8 +112,8 @@ fn live_through(
     tool("mount", &["-o", "ro", &mounted.node, &place]).expect("it can be mounted");
     assert!(written > 0, "{layout}, {name}: nothing was written meanwhile");
     for number in 0..written {
-        let found = fs::read(file(&at, number)).unwrap();
-        assert!(found == bytes(number), "{layout}, {name}: file {number} of {written}");
+        let found = fs::read(numbered::path(&at, number)).unwrap();
+        assert!(found == numbered::bytes(number), "{layout}, {name}: file {number} of {written}");
     }
     mounted.unmount();
     drop(mounted);
@@ -132,12 +133,12 @@ fn under_load(at: &Path, work: impl FnOnce()) -> u64 {
             let mut number = 0;
             // So that the filesystem has room whatever the rebuild takes.
             while number == 0 || number < MOST_FILES && !is_done.load(Ordering::Relaxed) {
-                let path = file(at, number);
+                let path = numbered::path(at, number);
                 fs::create_dir_all(path.parent().expect("a directory")).unwrap();
                 // Longer first, and cut and overwritten then.
                 fs::write(&path, vec![0xee; 200_000]).unwrap();
                 let mut file = File::create(&path).unwrap();
-                file.write_all(&bytes(number)).unwrap();
+                file.write_all(&numbered::bytes(number)).unwrap();
                 if number.is_multiple_of(8) {
                     file.sync_all().unwrap();
                 }
@@ -152,13 +153,3 @@ fn under_load(at: &Path, work: impl FnOnce()) -> u64 {
 }
 
 const MOST_FILES: u64 = 1500;
-
-fn file(at: &Path, number: u64) -> PathBuf {
-    at.join(format!("{}", number % 7)).join(number.to_string())
-}
-
-/// What a file holds: nothing that any other does, up to 128 KiB.
-fn bytes(number: u64) -> Vec<u8> {
-    let words = 1 + number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (16 << 10);
-    (0..words).flat_map(|word| (number << 32 | word).to_le_bytes()).collect()
-}

@@ -289,15 +289,15 @@ impl Array {
     pub fn on(&self, one: &Ddf, sectors: Sectors) -> Inspected {
         let ddf = Some(Box::new(one.clone()));
         let mut inspected = Inspected { sectors, ddf, ..Inspected::default() };
-        let place = self
-            .members
-            .iter()
-            .position(|member| member.is_some_and(|(reference, _)| reference == one.own));
-        let Some((place, (_, at))) = place.and_then(|n| Some((n, self.members[n]?))) else {
+        let own = self.members.iter().enumerate().find_map(|(n, member)| {
+            let (reference, at) = (*member)?;
+            (reference == one.own).then_some((n, at))
+        });
+        let Some((place, at)) = own else {
             return inspected;
         };
-        let own = one.arrays.iter().find(|array| array.guid == self.disk.guid);
-        let is_clean = own.is_some_and(|own| own.state & 16 == 0 && own.initialised == 2);
+        let said = one.arrays.iter().find(|array| array.guid == self.disk.guid);
+        let is_clean = said.is_some_and(|said| said.state & 16 == 0 && said.initialised == 2);
         let role = |(n, member): (usize, &Option<(u32, u64)>)| {
             let disk = member.and_then(|(reference, _)| {
                 one.disks.iter().find(|disk| disk.reference == reference)

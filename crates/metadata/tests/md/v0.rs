@@ -369,18 +369,24 @@ fn no_bytes_make_it_panic() {
     }
 }
 
+/// The members of an array of three, and what writes to them.
+fn three_members(one: &Superblock) -> ([Disk; 3], RecordWriter) {
+    let mut disks = [0, 1, 2].map(|place| Disk(device(&member("five", place, &same))));
+    let area = MetaArea { log: Sectors(0), pages: 0, used: true };
+    let config = Config::uniform(layout(one, &[], None).unwrap(), Sectors(16_256));
+    let mut writer = RecordWriter::new(one.array, &config, &area);
+    for (member, disk) in (0..).map(MemberIndex).zip(&mut disks) {
+        writer.know(member, &MD.examine(disk));
+    }
+    (disks, writer)
+}
+
 /// A drive that was added and waits for its rebuild, behind a resync, is a spare with a number of its own; as member 0
 /// it would be taken at the next start, with all that it does not have.
 #[test]
 fn a_drive_that_waits_for_its_rebuild_is_a_spare() {
     let one = read("five");
-    let mut disks = [0, 1, 2].map(|place| Disk(device(&member("five", place, &same))));
-    let area = MetaArea { log: Sectors(0), pages: 0, used: true };
-    let config = Config::uniform(layout(&one, &[], None).unwrap(), Sectors(16_256));
-    let mut writer = RecordWriter::new(one.array, &config, &area);
-    for (member, disk) in (0..).map(MemberIndex).zip(&mut disks) {
-        writer.know(member, &MD.examine(disk));
-    }
+    let (mut disks, mut writer) = three_members(&one);
     let model = writer.places(MemberIndex(0)).clone();
     let mut fresh = Disk(vec![0; DEVICE]);
     let ready = MD.ready(&mut fresh, &model, writer.device_numbers(), [0; 16]).unwrap();
@@ -413,13 +419,7 @@ fn a_drive_that_waits_for_its_rebuild_is_a_spare() {
 fn a_state_is_written_as_the_kernel_has_it() {
     let written = |said: Said| {
         let one = read("five");
-        let mut disks = [0, 1, 2].map(|place| Disk(device(&member("five", place, &same))));
-        let area = MetaArea { log: Sectors(0), pages: 0, used: true };
-        let config = Config::uniform(layout(&one, &[], None).unwrap(), Sectors(16_256));
-        let mut writer = RecordWriter::new(one.array, &config, &area);
-        for (member, disk) in (0..).map(MemberIndex).zip(&mut disks) {
-            writer.know(member, &MD.examine(disk));
-        }
+        let (mut disks, mut writer) = three_members(&one);
         let (record, payload) = (Record::Superblock(said), SegmentList::EMPTY);
         let meta = MetaIo {
             member: MemberIndex(0),

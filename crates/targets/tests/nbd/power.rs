@@ -107,7 +107,7 @@ impl Rack {
     }
 
     /// Serves the array until the power goes off under its clients.
-    fn live(&self, model: &mut Model, random: &mut Random) {
+    fn live(&mut self, model: &mut Model, random: &mut Random) {
         let rack = self.clone();
         let make = move || Ok(vec![array(rack.assemble(None), "a", false)]);
         let served = Served::with(NbdLimits::default(), make);
@@ -131,7 +131,10 @@ impl Rack {
         for client in &mut clients {
             client.send().unwrap();
         }
-        self.drives.iter().chain(&self.journal).for_each(Drive::turn_off);
+        // Of all drives at one instant: drives that go one after the other are members that fail.
+        let before = self.clone();
+        self.cut(random);
+        before.drives.iter().chain(&before.journal).for_each(Drive::turn_off);
     }
 }
 
@@ -143,7 +146,6 @@ fn try_seed(config: &EngineConfig, seed: u64) -> Counts {
         let told =
             format!("{}, {:?}, seed {seed}, cut {cut}", config.layout, config.settings.consistency);
         rack.live(&mut model, &mut random);
-        rack.cut(&mut random);
         let lost = (random.below(2) == 0).then(|| random.below(rack.drives.len() as u64) as usize);
         let mut engine = rack.assemble(lost);
         let never = AtomicBool::new(false);

@@ -14,7 +14,8 @@ mod vectors;
 /// What becomes of the two sums of a pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Finish {
-    /// Store the one over which the pass went, or both.
+    /// Store the one over which the pass went, or both. A pass over differences, and one over P alone, does nothing
+    /// else.
     Store { p: Option<*mut u8>, q: Option<*mut u8> },
     /// P is the lost block; Q with it times 2 to the power `exponent` is the new Q.
     ByP { target: *mut u8, q: *mut u8, exponent: u8 },
@@ -38,6 +39,10 @@ impl Finish {
     #[inline]
     pub(crate) fn writes(&self, block: *const u8) -> bool {
         self.targets().into_iter().flatten().any(|target| target.cast_const() == block)
+    }
+
+    fn stores(&self) -> bool {
+        matches!(self, Self::Store { .. })
     }
 
     fn targets(&self) -> [Option<*mut u8>; 2] {
@@ -104,9 +109,20 @@ unsafe fn on<T: Place, const P: bool, const Q: bool>(
 unsafe fn words<T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, T>, len: usize) {
     // SAFETY: words and bytes are everywhere; the rest is promised by the caller.
     unsafe {
-        let at = steps::<Words, T, P, Q, false>(pass, false, 0, len);
-        steps::<u8, T, P, Q, false>(pass, false, at, len);
+        if const { always_stores::<T>(Q) } || pass.finish.stores() {
+            let at = steps::<Words, T, P, Q, false, true>(pass, false, 0, len);
+            steps::<u8, T, P, Q, false, true>(pass, false, at, len);
+        } else {
+            let at = steps::<Words, T, P, Q, false, false>(pass, false, 0, len);
+            steps::<u8, T, P, Q, false, false>(pass, false, at, len);
+        }
     }
+}
+
+/// Whether such a pass stores its sums, whatever is asked for: then the compiler makes no code for the other ways, which
+/// would be most of it.
+const fn always_stores<T: Place>(q: bool) -> bool {
+    T::BLOCKS > 1 || !q
 }
 
 /// As many steps as fit into bytes `at..len`; gives the first byte that is left.
@@ -114,9 +130,16 @@ unsafe fn words<T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, T>, len:
 /// # Safety
 /// As [`run`], on a machine with the instructions of `V`; `at <= len`; with `CONSECUTIVE` all exponents
 /// follow each other; with `stream` targets are on multiples of the vector's size,
-/// `at` too.
+/// `at` too; `STORES` as [`finish`].
 #[inline(always)]
-unsafe fn steps<V: Lanes, T: Place, const P: bool, const Q: bool, const CONSECUTIVE: bool>(
+unsafe fn steps<
+    V: Lanes,
+    T: Place,
+    const P: bool,
+    const Q: bool,
+    const CONSECUTIVE: bool,
+    const STORES: bool,
+>(
     pass: &Pass<'_, T>,
     stream: bool,
     mut at: usize,
@@ -130,7 +153,7 @@ unsafe fn steps<V: Lanes, T: Place, const P: bool, const Q: bool, const CONSECUT
         unsafe {
             let begin = begin::<V, T, P>(pass, at);
             let (p, q) = add::<V, T, P, Q, CONSECUTIVE>(rest, at, begin);
-            finish::<V, T, P, Q>(pass, stream, at, p, q);
+            finish::<V, T, P, Q, STORES>(pass, stream, at, p, q);
         }
         at += V::BYTES;
     }
@@ -277,9 +300,9 @@ unsafe fn settle<V: Lanes, T: Place>(pass: &Pass<'_, T>, at: usize, q: V) -> V {
 /// Makes of the sums of one position what is asked for.
 ///
 /// # Safety
-/// As [`begin`].
+/// As [`begin`]; `STORES` says whether they are stored as they are.
 #[inline(always)]
-unsafe fn finish<V: Lanes, T: Place, const P: bool, const Q: bool>(
+unsafe fn finish<V: Lanes, T: Place, const P: bool, const Q: bool, const STORES: bool>(
     pass: &Pass<'_, T>,
     stream: bool,
     at: usize,
@@ -288,38 +311,34 @@ unsafe fn finish<V: Lanes, T: Place, const P: bool, const Q: bool>(
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        match pass.finish {
-            Finish::Store { p: to_p, q: to_q } => {
-                if P && let Some(to) = to_p {
-                    put(p, to, at, stream);
-                }
-                if Q && let Some(to) = to_q {
-                    put(settle(pass, at, q), to, at, stream);
-                }
+        if STORES {
+            let Finish::Store { p: to_p, q: to_q } = pass.finish else { return };
+            if P && let Some(to) = to_p {
+                put(p, to, at, stream);
             }
-            Finish::ByP { target, q: to_q, exponent } => {
-                if P && Q {
-                    let more = p.multiply(exponent);
-                    put(settle(pass, at, q).add(more), to_q, at, stream);
+            if Q && let Some(to) = to_q {
+                put(settle(pass, at, q), to, at, stream);
+            }
+        } else if Q {
+            let q = settle(pass, at, q);
+            match pass.finish {
+                Finish::ByP { target, q: to_q, exponent } if P => {
+                    put(q.add(p.multiply(exponent)), to_q, at, stream);
                     put(p, target, at, stream);
                 }
-            }
-            Finish::ByQ { target, p: to_p, by } => {
-                if Q {
-                    let found = settle(pass, at, q).multiply(by);
+                Finish::ByQ { target, p: to_p, by } => {
+                    let found = q.multiply(by);
                     if P && let Some(to) = to_p {
                         put(p.add(found), to, at, stream);
                     }
                     put(found, target, at, stream);
                 }
-            }
-            Finish::Two { first, second, a, b } => {
-                if P && Q {
-                    let part = settle(pass, at, q).multiply(b);
-                    let found = p.multiply(a).add(part);
+                Finish::Two { first, second, a, b } if P => {
+                    let found = p.multiply(a).add(q.multiply(b));
                     put(found, first, at, stream);
                     put(p.add(found), second, at, stream);
                 }
+                _ => {}
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::{__m256i, __m512i, _mm_sfence};
 
-use super::{Finish, Pass, add, begin, finish, steps};
+use super::{Pass, add, always_stores, begin, finish, steps};
 use crate::dispatch::{Store, cache_ways};
 use crate::lanes::Lanes;
 use crate::terms::{Place, Term, crowded};
@@ -96,16 +96,27 @@ pub(super) unsafe fn avx512_gfni<T: Place, const P: bool, const Q: bool>(
 unsafe fn run<S: Steps, T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, T>, len: usize) {
     let aligned = |to: Option<*mut u8>| to.is_none_or(|to| to.addr().is_multiple_of(S::VECTOR));
     let stream = pass.store == Store::NonTemporal && pass.finish.targets().into_iter().all(aligned);
-    let stores = matches!(pass.finish, Finish::Store { .. });
     // SAFETY: promised by the caller; every `at` is a multiple of the vector's size.
     unsafe {
-        match (stores, stream) {
-            _ if T::BLOCKS > 1 => by::<S, S::Delta, T, P, Q>(pass, stream, len),
-            (true, true) => by::<S, S::PqPast, T, P, Q>(pass, stream, len),
-            (true, false) if Q => by::<S, S::Pq, T, P, Q>(pass, stream, len),
-            (true, false) => by::<S, S::Xor, T, P, Q>(pass, stream, len),
-            (false, true) => by::<S, S::RecoverPast, T, P, Q>(pass, stream, len),
-            (false, false) => by::<S, S::Recover, T, P, Q>(pass, stream, len),
+        if const { T::BLOCKS > 1 } {
+            let at = by::<S, S::Delta, T, P, Q, true>(pass, stream, len);
+            rest::<S, T, P, Q, true>(pass, stream, at, len);
+        } else if const { always_stores::<T>(Q) } || pass.finish.stores() {
+            let at = if stream {
+                by::<S, S::PqPast, T, P, Q, true>(pass, stream, len)
+            } else if Q {
+                by::<S, S::Pq, T, P, Q, true>(pass, stream, len)
+            } else {
+                by::<S, S::Xor, T, P, Q, true>(pass, stream, len)
+            };
+            rest::<S, T, P, Q, true>(pass, stream, at, len);
+        } else {
+            let at = if stream {
+                by::<S, S::RecoverPast, T, P, Q, false>(pass, stream, len)
+            } else {
+                by::<S, S::Recover, T, P, Q, false>(pass, stream, len)
+            };
+            rest::<S, T, P, Q, false>(pass, stream, at, len);
         }
     }
     if stream {
@@ -118,40 +129,36 @@ unsafe fn run<S: Steps, T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, 
     }
 }
 
-/// All `len` bytes, in steps of `V` and, at the end, shorter ones.
+/// As many whole steps of `V` as there are in `len` bytes. Gives the first byte that is left.
 ///
 /// # Safety
-/// As [`run`].
+/// As [`run`]; `STORES` as [`finish`].
 #[inline(always)]
-unsafe fn by<S: Steps, V: Lanes, T: Place, const P: bool, const Q: bool>(
+unsafe fn by<S: Steps, V: Lanes, T: Place, const P: bool, const Q: bool, const STORES: bool>(
     pass: &Pass<'_, T>,
     stream: bool,
     len: usize,
-) {
+) -> usize {
     // A line that a step reads at once cannot lose its place before it is read to its end.
-    let at_once = const { S::VECTOR >= LINE || V::BYTES <= LINE };
+    let may_lose = const { S::VECTOR < LINE && V::BYTES > LINE };
     // SAFETY: promised by the caller.
     unsafe {
-        if !at_once && len >= GROUP_FROM && crowded(pass.terms.as_slice(), side_by_side()) {
-            let at = grouped::<V, T, P, Q>(pass, stream, len);
-            rest::<S, T, P, Q, false>(pass, stream, at, len);
+        if may_lose && len >= GROUP_FROM && crowded(pass.terms.as_slice(), side_by_side()) {
+            grouped::<V, T, P, Q, STORES>(pass, stream, len)
         } else if !Q || pass.terms.consecutive() {
-            let at = steps::<V, T, P, Q, true>(pass, stream, 0, len);
-            rest::<S, T, P, Q, true>(pass, stream, at, len);
+            steps::<V, T, P, Q, true, STORES>(pass, stream, 0, len)
         } else {
-            let at = steps::<V, T, P, Q, false>(pass, stream, 0, len);
-            rest::<S, T, P, Q, false>(pass, stream, at, len);
+            steps::<V, T, P, Q, false, STORES>(pass, stream, 0, len)
         }
     }
 }
 
-/// Bytes `at..len`, in the shorter steps.
+/// Bytes `at..len`, in the shorter steps; so few that one copy of the code serves exponents in any order.
 ///
 /// # Safety
-/// As [`run`]; `at` is a multiple of the vector's size, and with `CONSECUTIVE` all exponents follow each
-/// other.
+/// As [`run`]; `at` is a multiple of the vector's size; `STORES` as [`finish`].
 #[inline(always)]
-unsafe fn rest<S: Steps, T: Place, const P: bool, const Q: bool, const CONSECUTIVE: bool>(
+unsafe fn rest<S: Steps, T: Place, const P: bool, const Q: bool, const STORES: bool>(
     pass: &Pass<'_, T>,
     stream: bool,
     at: usize,
@@ -159,9 +166,9 @@ unsafe fn rest<S: Steps, T: Place, const P: bool, const Q: bool, const CONSECUTI
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        let at = steps::<S::Rest, T, P, Q, CONSECUTIVE>(pass, stream, at, len);
-        let at = steps::<S::Last, T, P, Q, CONSECUTIVE>(pass, stream, at, len);
-        steps::<u8, T, P, Q, CONSECUTIVE>(pass, false, at, len);
+        let at = steps::<S::Rest, T, P, Q, false, STORES>(pass, stream, at, len);
+        let at = steps::<S::Last, T, P, Q, false, STORES>(pass, stream, at, len);
+        steps::<u8, T, P, Q, false, STORES>(pass, false, at, len);
     }
 }
 
@@ -175,7 +182,7 @@ struct Carried([u8; TILE]);
 /// # Safety
 /// As [`run`].
 #[inline(always)]
-unsafe fn grouped<V: Lanes, T: Place, const P: bool, const Q: bool>(
+unsafe fn grouped<V: Lanes, T: Place, const P: bool, const Q: bool, const STORES: bool>(
     pass: &Pass<'_, T>,
     stream: bool,
     len: usize,
@@ -193,7 +200,7 @@ unsafe fn grouped<V: Lanes, T: Place, const P: bool, const Q: bool>(
         for (number, group) in groups.enumerate() {
             // SAFETY: promised by the caller; the last group writes what no group reads any more.
             unsafe {
-                tile::<V, T, P, Q>(
+                tile::<V, T, P, Q, STORES>(
                     pass,
                     group,
                     carried,
@@ -213,7 +220,7 @@ unsafe fn grouped<V: Lanes, T: Place, const P: bool, const Q: bool>(
 /// # Safety
 /// As [`run`]; the two carried sums are tiles.
 #[inline(always)]
-unsafe fn tile<V: Lanes, T: Place, const P: bool, const Q: bool>(
+unsafe fn tile<V: Lanes, T: Place, const P: bool, const Q: bool, const STORES: bool>(
     pass: &Pass<'_, T>,
     group: &[Term<T>],
     (carried_p, carried_q): (*mut u8, *mut u8),
@@ -235,7 +242,7 @@ unsafe fn tile<V: Lanes, T: Place, const P: bool, const Q: bool>(
             let group = if first { group.get(1..).unwrap_or_default() } else { group };
             let (p, q) = add::<V, T, P, Q, false>(group, at, sums);
             if last {
-                finish::<V, T, P, Q>(pass, stream, at, p, q);
+                finish::<V, T, P, Q, STORES>(pass, stream, at, p, q);
             } else {
                 if P {
                     p.store(to_p);

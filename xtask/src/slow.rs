@@ -39,7 +39,7 @@ fn of_others(names: Vec<&str>, sample: u32) -> Vec<String> {
 /// The arguments of test programs that leave tests out, by their whole names.
 pub(crate) fn skipping(names: &[String]) -> Vec<&str> {
     let skip = names.iter().flat_map(|name| ["--skip", name.as_str()]);
-    ["--", "--exact"].into_iter().chain(skip).collect()
+    ["--exact"].into_iter().chain(skip).collect()
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn tests_are_left_out_by_whole_names() {
         let names = ["a::b".to_owned(), "c".to_owned()];
-        assert_eq!(skipping(&names), ["--", "--exact", "--skip", "a::b", "--skip", "c"]);
+        assert_eq!(skipping(&names), ["--exact", "--skip", "a::b", "--skip", "c"]);
     }
 
     /// One that was renamed would be run by every commit.

@@ -155,8 +155,7 @@ fn run_programs(
 ) -> io::Result<Outcome> {
     let Some(programs) = programs::built(root, wanted)? else { return Ok(Outcome::Failed) };
     let way = Way {
-        // What cargo takes for itself.
-        arguments: skipping.strip_prefix(&["--"]).unwrap_or(skipping),
+        arguments: skipping,
         tell: &|command| told.tell(command),
         limit: if told.full { Duration::MAX } else { HANGS },
         directory: &target_directory(root).join("test-output"),

@@ -211,7 +211,8 @@ fn a_planted_bug_is_found() {
     assert!(table.contains("| ReadErrorIgnored | a read that "), "{table}");
     raidlab(["check", "--bugs", "--bug=None"]).refused(&["no such bug; known: SkipFlush"]);
     // What looks at too little does not find it, and says so.
-    let missed = raidlab(["check", "--bugs", "--bug=DivergedAccepted", "--seeds=1", "--quiet"]);
+    let small = ["--seeds=1", "--crash-states=100", "--quiet"];
+    let missed = raidlab(["check", "--bugs", "--bug=DivergedAccepted"].iter().chain(&small));
     assert_eq!(missed.code, Some(1));
     assert!(missed.stdout.contains("NOT FOUND"), "{}", missed.stdout);
     assert!(missed.stderr.contains("error: not found: DivergedAccepted"), "{}", missed.stderr);

@@ -59,7 +59,8 @@ fn md_keeps_every_promise_in_the_swarm() {
 }
 
 /// What these seeds broke: a drive that waited for its rebuild and was taken for member 0; a replacement that nobody
-/// named; two devices with one number; a bitmap whose bits could not be read.
+/// named; two devices with one number; a bitmap whose bits could not be read; a device that was cut off and came back;
+/// a spare that knew that all members had failed. And a copy that nobody could tell, of which it was expected.
 #[test]
 fn seeds_that_broke_a_promise_of_md_keep_it() {
     let [v0, _, _, v2] = [1, 2, 3, 4].map(|index| Some(Format::ALL[index]));
@@ -72,6 +73,9 @@ fn seeds_that_broke_a_promise_of_md_keep_it() {
         (9196, v2),
         (9070, v2),
         (501, v2),
+        (128_725, v2),
+        (45_015, v2),
+        (51_495, v0),
     ] {
         kept(Case::Seed(seed), format);
     }

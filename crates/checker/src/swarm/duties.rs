@@ -179,15 +179,17 @@ impl Run {
         }
         let survives = self.harness.shape().survives(harm.asks | out | self.budget.harmed);
         let in_service = harm.asks & !out & all_of(members);
+        let told = in_service & !self.untold_copies(&trial, &harm);
         match trial.assemble(0, Allow::default()) {
-            Started::Well if in_service != 0 && survives => {
+            Started::Well if told != 0 && survives => {
                 self.harness = trial;
                 self.broken(format!(
-                    "the array starts without asking, though members {in_service:#b} are not whole: {}",
+                    "the array starts without asking, though members {told:#b} are not whole: {}",
                     harm.what
                 ))
             }
-            // More was lost than the level survives, so that what is there may be of any age.
+            // More was lost than the level survives, so that what is there may be of any age; or a copy is as old as
+            // what a crash leaves, by all that can be read.
             Started::Well if in_service != 0 => Ok(false),
             Started::Well if harm.log && self.budget.harmed | out != 0 => Ok(false),
             Started::Well => {
@@ -207,6 +209,18 @@ impl Run {
             }
             Started::Refused(_) => self.answer(trial, &harm, survives),
         }
+    }
+
+    /// Copies that are no more than one event behind what those tell who were not harmed: nobody can tell them from
+    /// what a crash leaves. When they were made one could that was harmed since.
+    fn untold_copies(&self, trial: &Harness, harm: &Harm) -> Set {
+        let events = |member: u16| {
+            trial.drives().superblock(MemberIndex(member)).map_or(0, |known| known.events)
+        };
+        let whole = (0..self.members()).filter(|member| !has(harm.asks, *member));
+        let newest = whole.map(events).max().unwrap_or(0);
+        let copies = (0..self.members()).filter(|member| has(harm.copies, *member));
+        copies.filter(|copy| events(*copy) + 1 >= newest).fold(0, |all, copy| all | 1 << copy)
     }
 
     /// A start was refused. The administrator leaves out who was harmed, or the harm is undone.

@@ -399,10 +399,11 @@ pub(super) fn decide<'a>(
     copies(&mut devices);
     let newest = newest(&devices).ok_or_else(|| Cannot::NoMember(devices.out.clone()))?;
     diverged(&devices, newest)?;
-    devices.exclude(|_, one| out_of_date(one, newest, purpose));
+    let last = later_spare(&devices, newest).unwrap_or(newest);
+    devices.exclude(|_, one| out_of_date(one, last, purpose));
     contested(&mut devices);
     devices.exclude(|given, one| {
-        let end = one.data_offset.saturating_add(used(one));
+        let end = data_end(one);
         let inspected = &all[given];
         if end > inspected.sectors.0 {
             return Some(Why::TooSmall(Sectors(end)));
@@ -415,6 +416,11 @@ pub(super) fn decide<'a>(
 /// Sectors that the array may use of a device.
 fn used(one: &Superblock) -> u64 {
     if one.size == 0 { one.data_size } else { one.size }
+}
+
+/// The sector of a device at which what the array may use of it ends.
+pub(super) fn data_end(one: &Superblock) -> u64 {
+    one.data_offset.saturating_add(used(one))
 }
 
 /// The array that most devices belong to.
@@ -462,6 +468,23 @@ fn newest<'a>(devices: &Devices<'a>) -> Option<&'a Superblock> {
         (one.1.events, one.1.rebuilt_to().is_none(), std::cmp::Reverse(one.0))
     };
     members().max_by_key(latest).map(|(_, one)| one)
+}
+
+/// Of version 0.90 a member that is being rebuilt is a spare: nothing of it can be used, but it may be the only one to
+/// have recorded that a member failed, and what was written since is on it alone. It is told by being newer than all
+/// members, none of which it has in service and within one event.
+fn later_spare<'a>(devices: &Devices<'a>, newest: &Superblock) -> Option<&'a Superblock> {
+    let is_later = |one: &&Superblock| {
+        one.v0.is_some() && one.role() == Role::Spare && one.events > newest.events
+    };
+    let spares = devices.there().map(|(_, one)| one).filter(is_later);
+    let last = spares.max_by_key(|one| one.events)?;
+    let is_named = |one: &Superblock| {
+        member(one.role()).is_some()
+            && one.events + 1 >= last.events
+            && member(last.role_of(one.number)).is_some()
+    };
+    (!devices.there().any(|(_, one)| is_named(one))).then_some(last)
 }
 
 /// Whether one superblock has the other's device as a member. The number of version 0.90 is a place, which another
@@ -555,7 +578,11 @@ fn build(
     }
     let sizes: Vec<_> = places.iter().map(|seat| seat.given.map(|_| seat.sectors)).collect();
     let layout = layout(newest, &sizes, allowed.zones).map_err(Cannot::Obstacle)?;
-    let smallest = sizes.iter().flatten().min().copied().unwrap_or_default();
+    // With no member left they are as large as the newest says, if its own device has that much.
+    let is_there =
+        |one: &&Inspected| one.superblock() == Some(newest) && data_end(newest) <= one.sectors.0;
+    let said = devices.all.iter().find(is_there).map(|_| Sectors(used(newest)));
+    let smallest = sizes.iter().flatten().min().copied().or(said).unwrap_or_default();
     for seat in places.iter_mut().filter(|seat| seat.given.is_none()) {
         seat.sectors = smallest;
     }

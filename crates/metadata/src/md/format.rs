@@ -11,6 +11,7 @@ use raidlab_core::consistency::{Carried, Examined, Finding, LogFound, MetaArea, 
 use raidlab_core::contract::{Epoch, History, Record, Superblock as Said};
 use raidlab_core::{Consistency, Sector, Sectors};
 
+use super::assemble::data_end;
 use super::kept::{Fresh, Kept};
 use super::{
     Damage, DeviceNumbers, Features, Inspected, Role, Superblock, Version, inspect, layout, ppl,
@@ -65,12 +66,13 @@ impl MetadataFormat for Md {
             Some(None) => Finding::Blank,
             None => nothing(&found),
         };
-        // As many sectors as one has that fits: of md's devices another place says whether one does.
+        // As many sectors as one has that fits, unless the device ends before its data do.
         let fits = superblock.whole().map(|carried| room(&carried.parameters));
+        let left = found.superblock().and_then(|one| left_of(one, sectors));
         let bitmap = kept.as_ref().map(bits).unwrap_or_default();
         let log = log(&found, self.block.max(logical_block));
         let bad = found.bad.clone().unwrap_or_default();
-        let sectors_shown = fits.unwrap_or(sectors);
+        let sectors_shown = left.or(fits).unwrap_or(sectors);
         let examined =
             Examined { sectors: sectors_shown, logical_block, superblock, bitmap, log, bad };
         let places = match kept {
@@ -281,6 +283,12 @@ fn nothing(found: &Inspected) -> Finding<Carried> {
         true => Finding::Blank,
         false => Finding::Damaged(None),
     }
+}
+
+/// Sectors for data of a device that ends before what the array uses of it.
+fn left_of(one: &Superblock, sectors: Sectors) -> Option<Sectors> {
+    let is_cut_off = data_end(one) > sectors.0;
+    is_cut_off.then(|| Sectors(sectors.0.saturating_sub(one.data_offset)))
 }
 
 /// Sectors that the core takes a device to have which these parameters fit.

@@ -306,6 +306,26 @@ fn who_left_is_not_taken_for_who_came_instead() {
     assert_eq!(out(&both), [(1, Why::Contested(1)), (2, Why::Contested(1))]);
 }
 
+/// A member that was being rebuilt went on alone, and is a spare: what was written since is on it only.
+#[test]
+fn a_newer_spare_tells_that_all_members_failed() {
+    let all = |gone: &[usize], events: u64| {
+        let mut spare = read("spare");
+        gone.iter().for_each(|number| say(&mut spare, *number, 9));
+        spare.events += events;
+        let [a, b, c] = [0, 1, 2].map(|place| member("five", place, &same));
+        decide(&[a, b, c, spare])
+    };
+    let is_refused = |given| matches!(given, Err(Cannot::TooFew { .. }));
+    assert!(is_refused(all(&[0, 1, 2], 1)));
+    // No member is as new as it, whatever it says of them.
+    assert!(is_refused(all(&[], 2)));
+    // An update that only it got: nothing was answered that depends on it.
+    for whole in [all(&[], 1), all(&[1], 1), all(&[0, 1, 2], 0)] {
+        assert_eq!(out(&whole.unwrap()), [(3, Why::Spare)]);
+    }
+}
+
 /// Both call the other gone; or one went on with another device in the place of those that it calls gone.
 #[test]
 fn halves_that_went_on_alone_are_told_apart() {

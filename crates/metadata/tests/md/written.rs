@@ -202,6 +202,24 @@ fn bits_of_a_head_that_is_behind_are_not_known() {
     }
 }
 
+/// Its superblock is whole, but there is no room any more for all that it says is there: no running array may take it
+/// back.
+#[test]
+fn a_device_that_was_cut_off_shows_what_is_left() {
+    let one = &three()[2];
+    let shown = |sectors: u64| {
+        let Disk(mut bytes) = disk(one, &[]);
+        bytes.truncate((sectors * 512) as usize);
+        let examined = MD.examine(&mut Disk(bytes)).examined;
+        let data = examined.superblock.whole().expect("a member").parameters.data;
+        (examined.sectors, data)
+    };
+    let end = one.data_offset + one.size;
+    let ((whole, data), (less, same)) = (shown(end), shown(end - 1));
+    assert!(whole >= data && data == same, "{whole} {data}");
+    assert_eq!(less, data - Sectors(1));
+}
+
 #[test]
 fn a_device_that_went_on_alone_has_another_history() {
     let running = Said { events: 110, history: said_history(), ..Said::default() };

@@ -81,6 +81,15 @@ fn seeds_that_broke_a_promise_of_md_keep_it() {
     }
 }
 
+/// In these seeds a rebuild loses blocks, and the array is started again: without the list of bad blocks what happened
+/// to stand there is read.
+#[test]
+fn what_a_rebuild_lost_stays_lost() {
+    for seed in [2289, 4830, 7540] {
+        kept(Case::Seed(seed), Some(Format::ALL[4]));
+    }
+}
+
 #[test]
 fn what_md_does_not_have_is_named() {
     let of = |levels: &[Level], modes: &[Mode], format| Choice {

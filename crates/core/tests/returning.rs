@@ -159,6 +159,27 @@ fn a_drive_that_is_half_rebuilt_is_rebuilt_from_there() {
 
 /// A fresh drive may be told of the update that names its place as failed before it is told that it is rebuilt. Gone
 /// then, it holds nothing that it could come back with as a whole one.
+/// What the list on a drive calls bad may hold anything: from there on it is rebuilt as a fresh one.
+#[test]
+fn a_drive_with_a_list_of_bad_blocks_is_rebuilt_from_the_first_on() {
+    let mut world = World::new(&levels()[0], 3);
+    world.fail(1);
+    world.write(3);
+    let records = &world.driver.records;
+    let mut found = records.found(&world.config, &world.driver.members, &[]).members[1].clone();
+    let good_to = |found: &Examined| match world.driver.array.judge_return(
+        &IDENTITY,
+        MemberIndex(1),
+        found,
+    ) {
+        Ok(Admin::ReAdd { good_to, .. }) => good_to,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(good_to(&found), Sector::MAX);
+    found.bad = vec![(Sector(40), Sectors(8)), (Sector(16), Sectors(1))];
+    assert_eq!(good_to(&found), Sector(16));
+}
+
 #[test]
 fn a_drive_that_was_only_just_added_never_comes_back_as_whole() {
     for config in levels() {

@@ -12,6 +12,7 @@ mod power;
 
 mod grub;
 mod kernel_md;
+mod md_bad_blocks_guest;
 mod md_both_ways;
 mod md_decisions;
 mod md_ppl_guest;

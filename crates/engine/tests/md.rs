@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use crate::made::{creation, name, pattern};
+use crate::made::{Spoilt, creation, name, pattern};
 use raidlab_core::contract::{Event, IoOp, IoOutcome, Pacing, Segment, Work};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{
@@ -309,6 +309,48 @@ fn listed_blocks_are_not_read_and_stay_listed() {
     let found = seen(&contents(&engine)[0]);
     assert!(found.superblock().unwrap().features.has(Features::BAD_BLOCKS));
     assert_eq!(found.bad.as_deref(), Some(&[(Sector(104), Sectors(8))][..]));
+}
+
+/// What a rebuild could not have is in the list of the member, which is whole otherwise, also after a start; a write
+/// takes it out.
+#[test]
+fn what_a_rebuild_lost_is_listed_until_it_is_written() {
+    let all: Vec<_> =
+        created("raid1(2)", Version::V1_2, WantedBitmap::None, true).iter().map(bytes).collect();
+    let start = seen(&all[0]).superblock().unwrap().data_offset;
+    let bad = [(Sector(104), Sectors(8))];
+    let source = Spoilt::new(&all[0], start + 104..start + 112);
+    let fresh = Spoilt::new(&vec![0x55; all[1].len()], 0..0);
+    let mut engine = assemble(vec![Member::from(source.clone()), with(&all[1])]);
+    let data = pattern(1 << 20, 3);
+    engine.fail(MemberIndex(1)).unwrap();
+    engine.add(MemberIndex(1), Member::from(fresh.clone())).unwrap();
+    finish(&mut engine);
+    let events = engine.take_events();
+    assert!(events.contains(&Event::Restored(MemberIndex(1))), "{events:?}");
+    engine.stop().unwrap();
+    let rebuilt = fresh.bytes();
+    let found = seen(&rebuilt);
+    let one = found.superblock().unwrap();
+    assert_eq!((one.rebuilt_to(), found.bad.as_deref()), (None, Some(&bad[..])));
+    assert_eq!(seen(&source.bytes()).bad, Some(Vec::new()), "its drive says so itself");
+    // What stands there is not what it should be.
+    let place = ((start + 104) * 512) as usize;
+    assert_eq!(rebuilt[place..place + 4096], [0x55; 4096]);
+    let read = |engine: &mut Engine| {
+        let mut back = vec![0; 4096];
+        engine.read_at(Sector(104), &mut back).map(|()| back)
+    };
+    let other = Spoilt::new(&source.bytes(), start + 104..start + 112);
+    let mut engine = assemble(vec![Member::from(other), with(&rebuilt)]);
+    assert_eq!(read(&mut engine).unwrap_err().kind(), EngineErrorKind::MediaError);
+    engine.write_at(Sector(0), &data).unwrap();
+    assert!(read(&mut engine).unwrap() == data[104 * 512..112 * 512]);
+    engine.stop().unwrap();
+    let written = contents(&engine).remove(0);
+    let found = seen(&written);
+    assert!(!found.superblock().unwrap().features.has(Features::BAD_BLOCKS));
+    assert_eq!(found.bad, Some(Vec::new()));
 }
 
 /// A device that answers when the test says so, the last request first.

@@ -129,6 +129,17 @@ impl RecordWriter {
         format.put(head, &mut self.places[device], &entry, payload)
     }
 
+    /// What the list of bad blocks of a device is to say with the next superblock, in formats that have one.
+    pub fn list_bad_blocks(
+        &mut self,
+        device: MemberIndex,
+        ranges: impl Iterator<Item = (Sector, Sectors)>,
+    ) {
+        if let Some(kept) = self.places[device.at()].md_mut() {
+            kept.list_bad_blocks(ranges);
+        }
+    }
+
     /// What stands of a record of partial parity in a header of md's.
     pub fn header_entry(
         &self,

@@ -62,6 +62,12 @@ impl Format {
         if matches!(self, Self::Md(Version::V0_90)) { 2 } else { 1 }
     }
 
+    /// Whether it lists bad blocks of members.
+    #[must_use]
+    pub const fn lists_bad_blocks(self) -> bool {
+        matches!(self, Self::Md(Version::V1_0 | Version::V1_1 | Version::V1_2))
+    }
+
     /// Whether it can say that an array has this layout and keeps its redundancy consistent so.
     #[must_use]
     pub fn has(self, layout: &Layout, consistency: Consistency) -> bool {
@@ -391,6 +397,17 @@ impl Drives {
         let (shows, shown) = (records.shown.remove(&one.0), records.shown.remove(&other.0));
         records.shown.extend(shows.map(|shows| (other.0, shows)));
         records.shown.extend(shown.map(|shown| (one.0, shown)));
+    }
+
+    /// What the list of bad blocks of a drive is to say with its next superblock.
+    pub fn list_bad_blocks(
+        &mut self,
+        device: MemberIndex,
+        ranges: impl Iterator<Item = (Sector, Sectors)>,
+    ) {
+        if let Some(records) = &mut self.bytes {
+            records.writer.list_bad_blocks(device, ranges);
+        }
     }
 
     /// Sends a part of a record as bytes; whether more of it follows.

@@ -1,10 +1,10 @@
 //! Drives as members of an array of Linux md: where superblock, bitmap and data stand, how a new array is made, and
 //! which drives make the array at a start.
 //!
-//! Only what is ever written is kept of a drive: its data, the place of the superblock, the bitmap, in this order,
-//! wherever they stand on the device. All else reads as zeroes. Superblocks that are several sectors (those of version
-//! 0.90) are written whole or not at all, as by drives that write 4 KiB together; `docs/md-format.md` says what becomes
-//! of them on others.
+//! Only what is ever written is kept of a drive: its data, the place of the superblock, the bitmap, the list of bad
+//! blocks, in this order, wherever they stand on the device. All else reads as zeroes. Superblocks that are several
+//! sectors (those of version 0.90) are written whole or not at all, as by drives that write 4 KiB together;
+//! `docs/md-format.md` says what becomes of them on others.
 
 use raidlab_core::consistency::{Allow, AssembleError, Unusable, Unused};
 use raidlab_core::contract::{MemberBits, Superblock as Said};
@@ -41,11 +41,14 @@ pub(super) struct Ground {
     pub(super) superblock: u64,
     /// Where the bitmap stands, and its sectors.
     bitmap: (u64, u64),
+    /// Where the list of bad blocks stands, and its sectors.
+    list: (u64, u64),
 }
 
 impl Ground {
     /// Of a device with so much for data, and for the bitmap.
     pub(super) fn new(version: Version, data: u64, bitmap: u64) -> Self {
+        let list = if version == Version::V0_90 { 0 } else { PLACE };
         let (start, superblock, at, total) = match version {
             Version::V0_90 => {
                 let superblock = data.next_multiple_of(RESERVED);
@@ -53,19 +56,23 @@ impl Ground {
             }
             Version::V1_0 => {
                 let at = room(data);
-                (0, at + bitmap, at, at + bitmap + 2 * PLACE)
+                (0, at + bitmap + list, at, at + bitmap + list + 2 * PLACE)
             }
-            Version::V1_1 => (3 * PLACE + bitmap, 0, PLACE, 3 * PLACE + bitmap + room(data)),
+            Version::V1_1 => {
+                let start = 3 * PLACE + bitmap + list;
+                (start, 0, PLACE, start + room(data))
+            }
             Version::V1_2 => {
-                (3 * PLACE + bitmap, PLACE, 2 * PLACE, 3 * PLACE + bitmap + room(data))
+                let start = 3 * PLACE + bitmap + list;
+                (start, PLACE, 2 * PLACE, start + room(data))
             }
         };
-        Self { total, start, data, superblock, bitmap: (at, bitmap) }
+        Self { total, start, data, superblock, bitmap: (at, bitmap), list: (at + bitmap, list) }
     }
 
     /// Sectors that are kept besides data.
     pub(super) const fn tail(&self) -> u32 {
-        (PLACE + self.bitmap.1) as u32
+        (PLACE + self.bitmap.1 + self.list.1) as u32
     }
 
     /// Which of the sectors that are kept is a sector of the device.
@@ -76,6 +83,7 @@ impl Ground {
         within(self.start, self.data, 0)
             .or_else(|| within(self.superblock, PLACE, self.data))
             .or_else(|| within(self.bitmap.0, self.bitmap.1, self.data + PLACE))
+            .or_else(|| within(self.list.0, self.list.1, self.data + PLACE + self.bitmap.1))
     }
 
     /// Sectors that its superblock has for data.
@@ -187,7 +195,11 @@ fn superblock(config: &Config, version: Version, ground: &Ground, member: u16) -
         corrected: 0,
         device: if is_v0 { [0; 16] } else { identity(u32::from(member)) },
         flags: 0,
-        bad_blocks: BadBlockLog::default(),
+        bad_blocks: BadBlockLog {
+            shift: 0,
+            size: ground.list.1 as u16,
+            offset: if is_v0 { 0 } else { ground.list.0 as i32 - ground.superblock as i32 },
+        },
         updated: 0,
         events: u64::from(is_v0),
         resync: ALL,

@@ -114,6 +114,9 @@ impl Harness {
             return;
         }
         let hash = Self::payload_hash(&values);
+        if part == 0 && matches!(record, Record::Superblock(_)) && self.array.keeps_bad_blocks() {
+            self.drives.list_bad_blocks(member, self.array.listed_blocks(member));
+        }
         let part_of = (member, record, part);
         let (ticket, more) = self.drives.send_record(part_of, at.0, &values, flush);
         let ticket = Some(ticket);

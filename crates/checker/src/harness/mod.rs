@@ -23,7 +23,7 @@ use raidlab_core::contract::{
 use raidlab_core::{Array, ConfigError, MemberIndex, Sector, Sectors, Time};
 
 use super::content::{Content, hash_all, mix};
-use super::device::{self, Drives, Ticket};
+use super::device::{self, Drives, Format, Ticket};
 use super::log::Log;
 use super::oracle::Oracle;
 use super::shape::{Set, Shape, has, set_of};
@@ -181,7 +181,8 @@ impl Harness {
     ///
     /// # Errors
     /// When the array cannot be configured so.
-    pub fn new(config: HarnessConfig) -> Result<Self, ConfigError> {
+    pub fn new(mut config: HarnessConfig) -> Result<Self, ConfigError> {
+        config.array.settings.keeps_bad_blocks = config.bytes.is_some_and(Format::lists_bad_blocks);
         let shape = Arc::new(Shape::new(&config.array)?);
         let array = Array::new(&config.array)?;
         let drives = match config.bytes {

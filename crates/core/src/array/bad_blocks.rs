@@ -73,6 +73,18 @@ impl BadBlocks {
         }
     }
 
+    /// The pieces of it that lie in `from..to`, in order.
+    pub(super) fn within(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> {
+        let first = self.ranges.partition_point(|range| range.1 <= from);
+        let rest = self.ranges[first..].iter().take_while(move |range| range.0 < to);
+        rest.map(move |range| (range.0.max(from), range.1.min(to)))
+    }
+
+    /// Entries of a list on a medium that it takes, each of which names so many sectors at most.
+    pub(super) fn entries(&self, most: u64) -> u64 {
+        self.ranges.iter().map(|(from, to)| (to - from).div_ceil(most)).sum()
+    }
+
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
     }

@@ -29,7 +29,14 @@ pub(super) struct Member {
     pub(super) corrected: u32,
     /// What cannot be read.
     pub(super) bad: BadBlocks,
+    /// Of that, what was written since and may not be durable: its list goes on naming it.
+    pub(super) mended: BadBlocks,
+    /// Its metadata list what is bad, as it has blocks that hold what they should not: no drive will say so.
+    pub(super) is_listed: bool,
 }
+
+/// Sectors that an entry of a list of bad blocks names at most.
+const MOST_LISTED: u64 = 512;
 
 impl Member {
     pub(super) fn new(most_bad_blocks: u16) -> Self {
@@ -43,7 +50,21 @@ impl Member {
             hole_from: u64::MAX,
             corrected: 0,
             bad: BadBlocks::new(most_bad_blocks),
+            mended: BadBlocks::new(most_bad_blocks),
+            is_listed: false,
         }
+    }
+
+    /// Entries that its list of bad blocks has.
+    pub(super) fn entries(&self) -> u64 {
+        self.bad.entries(MOST_LISTED) + self.mended.entries(MOST_LISTED)
+    }
+
+    /// Forgets what was bad, as of a drive that is fresh.
+    fn forget_bad(&mut self) {
+        self.bad.clear();
+        self.mended.clear();
+        self.is_listed = false;
     }
 
     /// Whether something of a range cannot be read; `ahead` as if all were rebuilt, `step` as [`Setup::rebuild_step`]
@@ -118,7 +139,7 @@ impl Members {
         (known.good_to, known.kept_to, known.hole_from) = (0, 0, u64::MAX);
         known.named_to = named_to.map_or(0, |sector| sector.0);
         if named_to.is_none() {
-            known.bad.clear();
+            known.forget_bad();
             known.corrected = 0;
         }
         self.note_partial(member);
@@ -136,7 +157,7 @@ impl Members {
     /// A fresh drive, `other`, is to take a member's place.
     pub(super) fn begin_replace(&mut self, member: MemberIndex, other: MemberIndex) {
         self.replacing.insert(member);
-        self[other].bad.clear();
+        self[other].forget_bad();
         self[other].hole_from = u64::MAX;
     }
 
@@ -144,7 +165,7 @@ impl Members {
     pub(super) fn take_over(&mut self, member: MemberIndex, other: MemberIndex) {
         self.replacing.remove(member);
         self.all.swap(member.at(), other.at());
-        self[other].bad.clear();
+        self[other].forget_bad();
         self[other].hole_from = u64::MAX;
         let known = &mut self[member];
         (known.corrected, known.good_to, known.kept_to) = (0, u64::MAX, known.hole_from);
@@ -156,6 +177,10 @@ impl Members {
         for member in members.iter() {
             let rebuilt = self.rebuilding.contains(member);
             let known = &mut self[member];
+            if known.bad.is_empty() {
+                known.mended.clear();
+                known.is_listed = false;
+            }
             if known.bad.is_empty() && !rebuilt {
                 known.hole_from = u64::MAX;
                 known.kept_to = u64::MAX;

@@ -83,6 +83,10 @@ pub struct Settings {
     /// Bad blocks a member's list holds; md has room for 512. A member with more is taken out of
     /// service.
     pub most_bad_blocks: u16,
+    /// The metadata of each member list its bad blocks, as md's do: what a rebuild could not have is named there
+    /// ([`Array::listed_blocks`](crate::Array::listed_blocks)), and the member is rebuilt all the same. `false`:
+    /// superblocks say that it is rebuilt up to there only.
+    pub keeps_bad_blocks: bool,
     /// How fast background work goes until told otherwise.
     pub pacing: Pacing,
     /// A tick of the kernel whose md the array stands for: requests and background work then wait for each other as
@@ -118,6 +122,7 @@ impl Default for Settings {
             heal_tries: 2,
             most_corrected: 20,
             most_bad_blocks: 512,
+            keeps_bad_blocks: false,
             pacing: Pacing::default(),
             resync_tick: None,
             clean_after: Nanos(200_000_000),

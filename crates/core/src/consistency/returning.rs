@@ -51,6 +51,9 @@ impl Array {
             _ => return Err(ReturnRefusal::OtherHistory),
         }
         let (events, good_to) = (theirs.events, good_to(theirs, member));
+        // What its list calls bad holds anything: from there on it is rebuilt as a fresh one.
+        let first_bad = found.bad.iter().map(|(at, _)| *at).min();
+        let good_to = first_bad.map_or(good_to, |at| at.min(good_to));
         // Nobody is told of its own failure, but a fresh drive that was added while that was being recorded.
         let is_fresh = contains(theirs.failed, member.at());
         if is_fresh || !self.has_bitmap() || !self.bitmap_reaches(member, events) {

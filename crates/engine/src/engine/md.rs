@@ -7,7 +7,9 @@ use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, SECTOR_BYTES, Sector, Sectors,
     Settings, Volume,
 };
-use raidlab_metadata::md::{Allowed, Cannot, Inspected, Joined, Kept, Md, inspect, join};
+use raidlab_metadata::md::{
+    Allowed, Cannot, Inspected, Joined, Kept, Md, inspect, join, keeps_bad_blocks,
+};
 use raidlab_metadata::{Looked, Places};
 
 use super::headers::LogPlaces;
@@ -97,7 +99,7 @@ impl Engine {
             MemberConfig { sectors: Sectors(whole), logical_block: block }
         };
         let sizes = (0..devices.len()).map(|place| joined.sectors(place));
-        let own = config(joined, options);
+        let own = config(joined, options, false);
         let core = Config {
             layout: own.layout.clone(),
             members: devices.iter().zip(sizes).map(member).collect(),
@@ -135,7 +137,7 @@ impl Engine {
         let without = if options.run { joined.absent } else { [0; 2] };
         let dirty_degraded = options.allowed.dirty_degraded;
         let allow = Allow { without, dirty_degraded, ..Allow::default() };
-        let own = config(joined, options);
+        let own = config(joined, options, keeps_bad_blocks(&looked));
         let mut wanted = own.wanted();
         wanted.traits.clone_from(&joined.traits);
         let assembled =
@@ -265,13 +267,14 @@ fn write(
     device.direct(outcome, operation, at)
 }
 
-fn config(joined: &Joined, options: &MdOptions) -> EngineConfig {
+fn config(joined: &Joined, options: &MdOptions, keeps_bad_blocks: bool) -> EngineConfig {
     let log_header = joined.log_header;
     // What one plan logs fits into a header.
     let most = log_header.map_or(u64::MAX, |most| 1 << most.0.max(1).ilog2());
     let plan_rows = Sectors(options.settings.plan_rows.0.min(most));
     let consistency = joined.consistency;
-    let settings = Settings { consistency, log_header, plan_rows, ..options.settings };
+    let settings =
+        Settings { consistency, log_header, plan_rows, keeps_bad_blocks, ..options.settings };
     let (read_policy, limits) = (options.read_policy, options.limits);
     EngineConfig { layout: joined.layout.clone(), read_policy, limits, settings }
 }

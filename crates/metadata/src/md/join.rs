@@ -11,6 +11,7 @@ use raidlab_core::{Consistency, Layout, Level, Sector, Sectors};
 
 use super::assemble::{Purpose, decide};
 use super::format::{HISTORY, PARTIAL_PARITY, room, unnamed};
+use super::kept::Kept;
 use super::{
     Allowed, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, PplSeen, Role,
     Superblock, Why,
@@ -252,6 +253,11 @@ fn state(
         history: HISTORY,
         left: 1,
     }
+}
+
+/// Whether all members that were looked at have a list of bad blocks that can be added to.
+pub fn keeps_bad_blocks(looked: &[Option<Looked>]) -> bool {
+    looked.iter().flatten().all(|one| one.places.md().is_some_and(Kept::has_list))
 }
 
 impl Joined {

@@ -3,6 +3,7 @@
 use raidlab_core::contract::Superblock as Said;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
+use super::bad_blocks::List;
 use super::bitmap::HEAD;
 use super::device_numbers::DeviceNumbers;
 use super::format::unnamed;
@@ -34,6 +35,8 @@ pub struct Kept {
     frame: Vec<u8>,
     bitmap: Option<Shadow>,
     ppl: Option<Ppl>,
+    /// The list of bad blocks, where it is one that can be written.
+    list: Option<List>,
     /// Sectors that the device writes together.
     block: u32,
 }
@@ -48,7 +51,8 @@ impl Kept {
         device.read(at, &mut frame).ok()?;
         let bitmap = Shadow::of(device, &superblock);
         let ppl = Ppl::of(&superblock, found.partial_parity.as_ref(), block);
-        Some(Self { superblock, frame, bitmap, ppl, block })
+        let list = list(device, &superblock, block);
+        Some(Self { superblock, frame, bitmap, ppl, list, block })
     }
 
     /// Of a fresh device that is made ready as one like this: with its own number and identity, on so many sectors. The
@@ -90,7 +94,25 @@ impl Kept {
         if self.ppl.is_some() && ppl.is_none() {
             return None;
         }
-        Some(Self { superblock, frame, bitmap, ppl, block })
+        let list = self.list.as_ref().and_then(|_| {
+            let at = superblock.beside(superblock.bad_blocks.offset)?;
+            Some(List::empty(at, superblock.bad_blocks.size))
+        });
+        Some(Self { superblock, frame, bitmap, ppl, list, block })
+    }
+
+    /// Whether it has a list of bad blocks that can be added to.
+    pub(super) const fn has_list(&self) -> bool {
+        self.list.is_some()
+    }
+
+    /// What its list of bad blocks is to say with the next superblock, from the start of the data.
+    pub(crate) fn list_bad_blocks(&mut self, ranges: impl Iterator<Item = (Sector, Sectors)>) {
+        let start = self.superblock.data_offset;
+        if let Some(list) = &mut self.list {
+            let of_device = |at: u64| start.saturating_add(at);
+            list.set(ranges.map(|(at, len)| (of_device(at.0), of_device(at.0 + len.0))));
+        }
     }
 
     /// What its superblock says.
@@ -170,7 +192,8 @@ impl Kept {
     }
 
     /// The superblock that says this, in parts: the head of the bitmap goes before it, as events that are behind the
-    /// superblock's make all of the bitmap dirty.
+    /// superblock's make all of the bitmap dirty; and what is new in the list of bad blocks, as a superblock that says
+    /// that a member is rebuilt would make what stands there good.
     pub(super) fn put_superblock(
         &mut self,
         into: &mut [u8],
@@ -187,6 +210,9 @@ impl Kept {
             let put = shadow.put(into, 0, self.block)?;
             return Some(Put { more: true, ..put });
         }
+        if let Some(put) = self.list.as_mut().and_then(|list| list.put(into, self.block)) {
+            return Some(put);
+        }
         let one = &mut self.superblock;
         if one.v0.is_some() {
             V0::say(one, said, Own::Place(place), device_numbers);
@@ -198,10 +224,12 @@ impl Kept {
         one.resync = if said.clean { said.synced_to.0 } else { 0 };
         let is_rebuilding = said.rebuilding[place / 64] >> (place % 64) & 1 == 1;
         let has_bitmap = self.bitmap.is_some();
+        let lists = one.features.has(Features::BAD_BLOCKS);
         for (feature, on) in [
             (Features::RECOVERY, is_rebuilding),
             (Features::RECOVERY_BITMAP, is_rebuilding && said.by_bitmap && has_bitmap),
             (Features::REPLACEMENT, device != place),
+            (Features::BAD_BLOCKS, self.list.as_ref().map_or(lists, |list| !list.is_empty())),
         ] {
             let others = one.features.0 & !feature.0;
             one.features = Features(if on { others | feature.0 } else { others });
@@ -267,6 +295,22 @@ impl Kept {
         one.emit(&mut self.frame).ok()?;
         Some((Sector(one.super_offset), self.frame.clone()))
     }
+}
+
+/// The list of bad blocks of a device, if it can be written: it counts in sectors, lies on what the device writes
+/// together, and can be read.
+fn list(device: &mut dyn Source, one: &Superblock, block: u32) -> Option<List> {
+    let log = one.bad_blocks;
+    if one.v0.is_some() || log.size == 0 || log.shift != 0 {
+        return None;
+    }
+    let at = one.beside(log.offset)?;
+    let sectors = Sectors(u64::from(log.size));
+    at.0.checked_add(sectors.0).filter(|end| *end <= device.sectors().0)?;
+    let mut bytes = vec![0; sectors.bytes() as usize];
+    device.read(at, &mut bytes).ok()?;
+    let list = List::new(at, bytes, one.features.has(Features::BAD_BLOCKS));
+    list.is_aligned(u64::from(block.max(1))).then_some(list)
 }
 
 /// A device that is to be made ready.

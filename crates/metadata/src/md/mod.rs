@@ -32,7 +32,7 @@ pub use device_numbers::DeviceNumbers;
 pub use features::Features;
 pub use format::{Md, Ready};
 pub use inspect::{BitmapSeen, Inspected, LogSeen, Seen, inspect};
-pub use join::{Joined, join};
+pub use join::{Joined, join, keeps_bad_blocks};
 pub use kept::Kept;
 pub use logs::JournalBlock;
 pub use ppl::{Ppl, PplEntry, PplHeader, PplSeen};

@@ -138,6 +138,7 @@ impl Array {
                 let reason = format!("member {member} has more bad blocks than a list may hold");
                 return Err(ConfigError { key: "members", reason });
             }
+            self.members[member].is_listed |= self.setup.settings.keeps_bad_blocks;
             self.members.note_partial(member);
         }
         Ok(())

@@ -41,6 +41,21 @@ impl Array {
             .map(|(from, to)| (Sector(from), Sectors(to - from)))
     }
 
+    /// Whether the metadata of members list their bad blocks.
+    pub const fn keeps_bad_blocks(&self) -> bool {
+        self.setup.settings.keeps_bad_blocks
+    }
+
+    /// What the list of bad blocks of a member, or of a replacement, is to name with the next superblock
+    /// ([`Settings::keeps_bad_blocks`](crate::Settings::keeps_bad_blocks)): first sector and length, in any order.
+    /// Nothing while all that is bad is what the drive itself will say.
+    pub fn listed_blocks(&self, device: MemberIndex) -> impl Iterator<Item = (Sector, Sectors)> {
+        let known = self.members.get(device).filter(|known| known.is_listed).into_iter();
+        known
+            .flat_map(|known| known.bad.iter().chain(known.mended.iter()))
+            .map(|(from, to)| (Sector(from), Sectors(to - from)))
+    }
+
     /// Below this sector a member is good; [`Sector::MAX`] unless it is being rebuilt.
     pub fn good_to(&self, member: MemberIndex) -> Sector {
         Sector(self.members.get(member).map_or(u64::MAX, |known| known.good_to))

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::array::background::{self, Phase, ResyncWindow};
+use crate::array::bad_blocks::BadBlocks;
 use crate::array::config::Limits;
 use crate::array::ios::IoState;
 use crate::array::jobs::JobOwner;
@@ -365,6 +366,46 @@ fn with_unit(task: background::Task) -> (Array, u32) {
 
 fn bad(array: &Array, device: MemberIndex) -> Vec<(u64, u64)> {
     array.members[device].bad.iter().collect()
+}
+
+/// Where metadata list what is bad a member is rebuilt all the same; the list names what was written since until that
+/// is durable.
+#[test]
+fn what_a_list_names_is_named_until_it_was_written_durably() {
+    let one = MemberIndex(1);
+    let (mut array, slot) = with_unit(background::Task::Rebuild(one));
+    array.setup.settings.keeps_bad_blocks = true;
+    let listed = |array: &Array| {
+        let mut all: Vec<_> = array.listed_blocks(one).map(|(at, len)| (at.0, len.0)).collect();
+        all.sort_unstable();
+        all
+    };
+    // What its drive will say itself is not listed.
+    assert!(array.members[one].bad.insert(40, 41));
+    assert_eq!(listed(&array), []);
+    array.lose_window(slot);
+    assert_eq!((listed(&array), array.members[one].hole_from), (vec![(10, 3), (40, 1)], u64::MAX));
+    let write =
+        |at, len| IoState { op: IoOp::Write, member: one, at: Sector(at), len, ..IoState::idle() };
+    array.mended_by_write(&write(11, 40));
+    assert_eq!(
+        (bad(&array, one), listed(&array)),
+        (vec![(10, 11)], vec![(10, 1), (11, 2), (40, 1)])
+    );
+    let mut all = MemberSet::NONE;
+    all.insert(one);
+    array.members.fill(all);
+    assert_eq!(listed(&array), [(10, 1), (11, 2), (40, 1)], "some of it is bad");
+    array.mended_by_write(&write(10, 1));
+    assert_eq!((bad(&array, one), listed(&array)), (vec![], vec![(10, 3), (40, 1)]));
+    array.members.fill(all);
+    assert_eq!(listed(&array), []);
+
+    // A list has no more entries than there is room for, of 512 sectors each.
+    array.members[one].bad = BadBlocks::new(512);
+    assert!(array.members[one].bad.insert(100, 100 + 512 * 512));
+    array.lose_window(slot);
+    assert!(array.members.failed.contains(one) && bad(&array, one).len() == 1);
 }
 
 #[test]

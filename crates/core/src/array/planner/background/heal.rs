@@ -113,7 +113,10 @@ impl Array {
                 // Its drive will read it without an error.
                 let at = window.place(&self.setup, role).at.0 + u64::from(window.part.0);
                 let known = &mut self.members[device];
-                known.hole_from = known.hole_from.min(at);
+                match self.setup.settings.keeps_bad_blocks {
+                    true => known.is_listed = true,
+                    false => known.hole_from = known.hole_from.min(at),
+                }
                 self.notify_run(slot, 0, Finding::Bad(Roles::one(role)));
             }
             Task::Resync => {
@@ -156,7 +159,11 @@ impl Array {
         }
         let at = window.place(&self.setup, role).at.0;
         let (from, to) = (at + u64::from(window.part.0), at + u64::from(window.part.1));
-        if self.members[device].bad.insert(from, to) {
+        // On the medium it takes more room where it is long.
+        let known = &mut self.members[device];
+        let keeps = self.setup.settings.keeps_bad_blocks;
+        let is_full = keeps && known.entries() >= u64::from(self.setup.settings.most_bad_blocks);
+        if !is_full && known.bad.insert(from, to) {
             if self.setup.is_member(device) {
                 self.members.note_partial(device);
             }
@@ -171,11 +178,19 @@ impl Array {
         if known.bad.is_empty() || !matches!(io.op, IoOp::Write | IoOp::WriteZeroes) {
             return;
         }
-        known.bad.remove(io.at.0, io.at.0 + u64::from(io.len));
+        let (from, to) = (io.at.0, io.at.0 + u64::from(io.len));
+        if known.is_listed {
+            // What finds no room there stays bad.
+            let (bad, mended) = (&known.bad, &mut known.mended);
+            if !bad.within(from, to).all(|(from, to)| mended.insert(from, to)) {
+                return;
+            }
+        }
+        known.bad.remove(from, to);
         if !self.setup.is_member(io.member) {
             return;
         }
-        if known.bad.is_empty() && known.hole_from < u64::MAX {
+        if known.bad.is_empty() && (known.hole_from < u64::MAX || known.is_listed) {
             self.background.note_filled(io.member);
             self.timers.set(Timer::Pace, self.now);
         }

@@ -101,6 +101,30 @@ impl Harness {
 
 const WHOLE: &str = "\"incomplete\": 0";
 
+/// The status tells what keeps redundancy consistent.
+#[test]
+fn the_status_says_what_keeps_redundancy_consistent() {
+    for (flags, policy, words) in [
+        (&["--bitmap", "internal"][..], "\"bitmap\"", "by a write-intent bitmap"),
+        (&["--ppl"], "\"ppl\"", "by a log of partial parity"),
+        (&["--bitmap", "none"], "\"resync\"", "by a resync of everything after a crash"),
+    ] {
+        let flags = [flags, &["--assume-clean"]].concat();
+        let harness = Harness::new("running-policy", "raid5 chunk=64K", 3, &flags);
+        let run = harness.assemble(&["0", "1", "2"], &["--write"]);
+        let document = harness.status();
+        assert!(document.contains(&format!("\"consistency\": {policy}")), "{document}");
+        let text = harness.ask("status", &[]).good().stdout;
+        assert!(text.contains(&format!("redundancy is kept consistent {words}\n")), "{text}");
+        harness.stop(run);
+        // An array that is only read keeps nothing.
+        let run = harness.assemble(&["0", "1", "2"], &[]);
+        assert!(harness.status().contains("\"consistency\": null"));
+        assert!(!harness.ask("status", &[]).good().stdout.contains("kept consistent"));
+        harness.stop(run);
+    }
+}
+
 /// A member fails, comes back, is exchanged and replaced; a spare takes over by itself.
 #[test]
 fn an_array_is_administered_while_it_runs() {

@@ -47,6 +47,12 @@ pub(super) fn run(options: &Examine) -> Result<(), Failure> {
     };
     output::print(&text)?;
     for (path, one) in &found {
+        if options.scan && shown(one).is_none() && one.ddf.is_some() {
+            output::note(&format!(
+                "{}: of a DDF container, of which --scan has no line; without --scan its arrays are shown",
+                path.display()
+            ));
+        }
         if shown(one).is_none() && one.ddf.is_none() && !options.scan {
             failures.push(Failure::failed(format!("{}: {}", path.display(), why_not(one))));
         }

@@ -135,6 +135,12 @@ fn arrays_of_a_ddf_container_are_read_with_every_loss_that_they_survive() {
     let ran = raidlab(words.into_iter().chain(all.clone()));
     ran.refused(&["arrays of a DDF container are only read"]);
     let ran = raidlab(["array", "examine"].map(str::to_owned).into_iter().chain(all)).good();
+    let scan =
+        raidlab(["array", "examine", "--scan"].map(str::to_owned).iter().chain(&set.disks(&[])));
+    assert!(
+        scan.stdout.is_empty() && scan.stderr.matches("of a DDF container").count() == DISKS,
+        "{scan:?}"
+    );
     for word in ["Magic : de11de11", "Name : v11", "Raid Level : raid10", "Chunk Size : 64 sectors"]
     {
         assert!(ran.stdout.contains(word), "{word} in {}", ran.stdout);

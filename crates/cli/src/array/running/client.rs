@@ -199,6 +199,16 @@ fn work(status: &Value) -> String {
     format!(" {kind}{of} {percent}%, {} s left", number("seconds_left"))
 }
 
+/// What keeps redundancy consistent, in words.
+fn by(policy: &str) -> &'static str {
+    match policy {
+        "resync" => "a resync of everything after a crash",
+        "bitmap" => "a write-intent bitmap",
+        "ppl" => "a log of partial parity",
+        _ => "a journal",
+    }
+}
+
 /// A status in words.
 pub(super) fn text(status: &Value) -> String {
     let word = |key: &str| status[key].as_str().unwrap_or("").to_owned();
@@ -220,7 +230,11 @@ pub(super) fn text(status: &Value) -> String {
         (false, 0) => "all members in service".to_owned(),
         (false, out) => format!("degraded: {out} not fully in service"),
     });
-    text.push_str(&format!("{}\n\n", work(status).replacen(' ', "; ", 1)));
+    text.push_str(&format!("{}\n", work(status).replacen(' ', "; ", 1)));
+    if let Some(policy) = status["consistency"].as_str().filter(|policy| *policy != "none") {
+        text.push_str(&format!("redundancy is kept consistent by {}\n", by(policy)));
+    }
+    text.push('\n');
     for member in status["members"].as_array().map_or(&[][..], Vec::as_slice) {
         let number = member["member"].as_u64().unwrap_or(0);
         let path = member["path"].as_str().unwrap_or("-");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use raidlab_core::contract::Work;
-use raidlab_core::{Layout, MemberIndex, Sectors};
+use raidlab_core::{Consistency, Layout, MemberIndex, Sectors};
 use raidlab_engine::Engine;
 use serde_json::{Value, json};
 
@@ -137,6 +137,19 @@ impl Names {
         self.members[place] = self.members[replacement].take();
     }
 
+    /// What keeps redundancy consistent, as md calls its policies; `None` of an array that is only read, which keeps
+    /// nothing.
+    fn consistency(&self, engine: &Engine) -> Option<&'static str> {
+        let array = engine.array().flat().filter(|_| self.mode != Mode::Read)?;
+        Some(match array.consistency() {
+            Consistency::None => "none",
+            Consistency::Resync => "resync",
+            Consistency::Bitmap { .. } => "bitmap",
+            Consistency::PartialParity { .. } => "ppl",
+            Consistency::Journal { .. } => "journal",
+        })
+    }
+
     /// The array as it is, as a document.
     pub(super) fn document(&self, engine: &Engine, fuse: Option<&Path>) -> Value {
         let status = engine.array().status();
@@ -180,6 +193,7 @@ impl Names {
             "layout": self.layout,
             "bytes": engine.array().capacity().bytes(),
             "mode": self.mode.name(),
+            "consistency": self.consistency(engine),
             "missing": out,
             "incomplete": incomplete,
             "survives_more": survives.saturating_sub(out + incomplete),

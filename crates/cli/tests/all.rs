@@ -27,6 +27,7 @@ mod doctor;
 mod drive;
 mod exports;
 mod filesystems;
+mod geom;
 mod layout;
 mod member_files;
 mod originals_parse;

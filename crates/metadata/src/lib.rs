@@ -3,7 +3,8 @@
 //! This crate is pure: bytes in, values out. It opens nothing, and does not know how an array is run. A
 //! [`MetadataFormat`] says where each record goes and what its bytes are, and reads what a device carries through a
 //! [`Source`] that the caller has opened. [`Own`] is the format of raidlab's own arrays, [`md::Md`] that of Linux md,
-//! [`RecordWriter`] writes either. Positions are in sectors of 512 bytes from the start of the device.
+//! [`RecordWriter`] writes either; [`geom`] reads and makes the labels of FreeBSD's arrays. Positions are in sectors of
+//! 512 bytes from the start of the device.
 //!
 //! Fault model: any sector may be unreadable or hold anything at all; a device may be blank, come from another array
 //! or another place of this one, be a copy made earlier, or have been cut off or have grown. What was never written
@@ -70,6 +71,7 @@
 #![forbid(unsafe_code)]
 
 mod checksum;
+pub mod geom;
 mod log;
 pub mod md;
 mod own;

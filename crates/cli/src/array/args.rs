@@ -43,7 +43,8 @@ pub(crate) enum ArrayCommand {
 
 /// Prints what stands on members of md arrays, in the words of `mdadm --examine`; writes nothing
 ///
-/// Versions 0.90, 1.0, 1.1 and 1.2; of DDF, as hardware controllers have it, which arrays there are. Times are UTC,
+/// Versions 0.90, 1.0, 1.1 and 1.2; of DDF, as hardware controllers have it, which arrays there are; labels of
+/// FreeBSD's gmirror, graid3, gstripe and gconcat. Times are UTC,
 /// where mdadm has local time; of version 0.90 mdadm adds which devices of this machine have the numbers that members
 /// had, and whether the identity was made on a machine of this name.
 /// Arrays that can be read from the members given, and are members of an array themselves, follow behind them.
@@ -162,7 +163,8 @@ pub(crate) struct Export {
 /// Makes a new md array on files: superblocks, and bitmap, bad-block list and log of partial parity where there are any
 ///
 /// Everything is placed where mdadm 4.2 places it, and md takes over from there: `mdadm --assemble` takes it over
-/// loop devices, or on the drives that the files are written to. Block devices are not written to in this version.
+/// loop devices, or on the drives that the files are written to. With `--metadata geom` labels of FreeBSD's GEOM
+/// instead. Block devices are not written to in this version.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  \
     truncate -s 1G a.img b.img c.img\n  \
@@ -170,7 +172,8 @@ pub(crate) struct Export {
     raidlab array create 'raid5 chunk=64K left-asymmetric' a.img b.img c.img --name data --assume-clean\n  \
     raidlab array create 'raid10 far2' a.img b.img c.img missing --bitmap internal\n  \
     raidlab array create raid6 a.img b.img c.img d.img --spare e.img\n  \
-    raidlab array create 'raid5+0(2x3) chunk=64K' a.img b.img c.img d.img e.img f.img    two raid5, striped\n\n\
+    raidlab array create 'raid5+0(2x3) chunk=64K' a.img b.img c.img d.img e.img f.img    two raid5, striped\n  \
+    raidlab array create raid1 a.img b.img --metadata geom --name gm0    as FreeBSD's `gmirror label`\n\n\
     Exit status: 0 done, 1 failed, 2 bad input, 3 refused because something stands on a file.")]
 pub(crate) struct Create {
     /// The layout as reports name it, with or without the number of members: raid5, 'raid10(4) far2 chunk=64K'
@@ -183,9 +186,10 @@ pub(crate) struct Create {
     #[arg(long, value_name = "FILE")]
     pub(crate) spare: Vec<PathBuf>,
     /// Version of the superblock: 0.90 (at the end, for at most 27 devices), 1.0 (at the end), 1.1 (at the start), 1.2
-    /// (4 KiB behind the start)
+    /// (4 KiB behind the start); or geom: labels as FreeBSD has them, by the level those of gmirror (raid1), graid3
+    /// (raid3), gstripe (raid0) or gconcat (linear)
     #[arg(long, value_name = "VERSION", default_value = "1.2")]
-    pub(crate) metadata: Version,
+    pub(crate) metadata: Metadata,
     /// Write-intent bitmap: internal, none, or auto, which is internal where members are larger than 100 GiB
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) bitmap: BitmapChoice,
@@ -218,6 +222,36 @@ pub(crate) struct Create {
     /// Also where md superblocks, or anything else, stand on the files
     #[arg(long)]
     pub(crate) overwrite: bool,
+}
+
+/// What is kept on members of a new array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Metadata {
+    /// Superblocks of md.
+    Md(Version),
+    /// Labels of GEOM.
+    Geom,
+}
+
+impl std::str::FromStr for Metadata {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "geom" => Ok(Self::Geom),
+            _ => text.parse().map(Self::Md).map_err(|error: String| format!("{error}, geom")),
+        }
+    }
+}
+
+impl Create {
+    /// The version of md's superblocks; the usual one where there are none.
+    pub(crate) const fn version(&self) -> Version {
+        match self.metadata {
+            Metadata::Md(version) => version,
+            Metadata::Geom => Version::V1_2,
+        }
+    }
 }
 
 /// Whether there is a bitmap.

@@ -10,10 +10,10 @@ use raidlab_core::{Layout, SECTOR_BYTES, Sector, Sectors, Size};
 use raidlab_engine::{FileMember, FileOptions};
 use raidlab_metadata::md::{Creation, Device, Made, Plan, Version, WantedBitmap, inspect};
 
-use super::args::{BitmapChoice, Create};
-use super::create_nested;
+use super::args::{BitmapChoice, Create, Metadata};
 use super::disk::{Disk, is_blank};
 use super::examine::{hostname, uuid};
+use super::{create_nested, geom};
 use crate::failure::Failure;
 use crate::output;
 
@@ -34,6 +34,9 @@ pub(super) struct Target {
 
 pub(super) fn run(options: &Create) -> Result<(), Failure> {
     let layout = layout(options)?;
+    if options.metadata == Metadata::Geom {
+        return geom::create(options, layout);
+    }
     if layout.inner.is_some() {
         return create_nested::run(options, &layout);
     }
@@ -137,7 +140,7 @@ pub(super) fn creation(
     let name = name(options)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Ok(Creation {
-        version: options.metadata,
+        version: options.version(),
         devices: targets
             .iter()
             .map(|target| target.as_ref().map(device).transpose())
@@ -162,7 +165,7 @@ pub(super) fn creation(
 /// The array's name behind that of its host. Version 0.90 has neither.
 pub(super) fn name(options: &Create) -> Result<String, Failure> {
     let name = |default: &str| options.name.clone().unwrap_or_else(|| default.to_owned());
-    if options.metadata == Version::V0_90 {
+    if options.version() == Version::V0_90 {
         return match &options.homehost {
             Some(host) if !host.is_empty() => Err(Failure::input(format!(
                 "--homehost {host}: version 0.90 has no place for a host"

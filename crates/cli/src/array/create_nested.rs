@@ -63,7 +63,7 @@ fn check(options: &Create) -> Result<(), Failure> {
             return Err(Failure::input(format!("{flag} {what}: leave it out")));
         }
     }
-    if options.metadata == Version::V0_90 {
+    if options.version() == Version::V0_90 {
         let what =
             "names no arrays, so that none could be told from the others: use 1.0, 1.1 or 1.2";
         return Err(Failure::input(format!("--metadata 0.90 {what}")));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::args::Examine;
 use super::stack::{self, Part};
-use super::{ddf, disk, examine_v0, scan};
+use super::{ddf, disk, examine_v0, geom, scan};
 use crate::failure::Failure;
 use crate::json::pretty;
 use crate::output;
@@ -38,7 +38,7 @@ pub(super) fn run(options: &Examine) -> Result<(), Failure> {
     let arrays = stack::members(&parts.collect::<Vec<_>>());
     found.extend(arrays.iter().map(|(name, inspected)| (name.as_path(), inspected.clone())));
     let text = match (options.scan, options.json) {
-        (true, _) => scan::lines(&found, options.verbose),
+        (true, _) => scan::lines(&found, options.verbose) + &geom::lines(&found),
         (_, true) => pretty(&json!({
             "schema_version": 1,
             "members": found.iter().map(|(path, one)| as_json(path, one)).collect::<Value>(),
@@ -53,7 +53,7 @@ pub(super) fn run(options: &Examine) -> Result<(), Failure> {
                 path.display()
             ));
         }
-        if shown(one).is_none() && one.ddf.is_none() && !options.scan {
+        if shown(one).is_none() && !is_foreign(one) && !options.scan {
             failures.push(Failure::failed(format!("{}: {}", path.display(), why_not(one))));
         }
     }
@@ -66,11 +66,17 @@ pub(super) fn run(options: &Examine) -> Result<(), Failure> {
 
 /// What is said of a device that carries something.
 fn told(path: &Path, one: &Inspected) -> Option<String> {
-    match (shown(one), &one.ddf) {
-        (Some(seen), _) => Some(text(path, one, seen)),
-        (None, Some(found)) => Some(ddf::text(path, found)),
-        (None, None) => None,
+    match (shown(one), &one.ddf, &one.geom) {
+        (Some(seen), ..) => Some(text(path, one, seen)),
+        (None, Some(found), _) => Some(ddf::text(path, found)),
+        (None, None, Some(seen)) => geom::text(path, seen),
+        (None, None, None) => None,
     }
+}
+
+/// Whether a device is of an array of another kind than md's, by what can be used.
+fn is_foreign(one: &Inspected) -> bool {
+    one.ddf.is_some() || one.geom.as_ref().is_some_and(|seen| seen.whole().is_some())
 }
 
 /// The superblock that is told of: also one with a wrong checksum, but none that says it stands elsewhere.
@@ -84,6 +90,11 @@ pub(super) fn shown(one: &Inspected) -> Option<&Seen> {
 
 /// Why a device is no member.
 fn why_not(one: &Inspected) -> String {
+    if let Some(seen) = &one.geom
+        && let Some(damage) = &seen.damage
+    {
+        return format!("byte {}: {damage}", seen.at.bytes());
+    }
     if let Some(version) = one.unreadable.first() {
         return format!("the place of a superblock of version {version} cannot be read");
     }
@@ -419,6 +430,9 @@ fn as_json(path: &Path, inspected: &Inspected) -> Value {
     let Some(seen) = shown(inspected) else {
         if let Some(found) = &inspected.ddf {
             return merged(device, ddf::as_json(found));
+        }
+        if let Some(seen) = &inspected.geom {
+            return merged(device, geom::as_json(seen));
         }
         return merged(device, json!({ "md": false, "reason": why_not(inspected) }));
     };

@@ -9,6 +9,7 @@ mod dump;
 mod examine;
 mod examine_v0;
 mod export;
+mod geom;
 pub(crate) mod keep;
 mod open;
 mod overlay;

@@ -72,6 +72,13 @@ impl Found {
         own || self.lower.iter().flatten().any(Self::is_ddf)
     }
 
+    /// Whether a device, or one below an array that is a member, is of an array of GEOM.
+    pub(super) fn is_geom(&self) -> bool {
+        let is_md = self.inspected.iter().any(|one| one.superblock().is_some());
+        let own = !is_md && self.inspected.iter().any(|one| one.geom.is_some());
+        own || self.lower.iter().flatten().any(Self::is_geom)
+    }
+
     /// What is to be assembled.
     pub(super) fn assembly(&self) -> Result<&Assembly, Failure> {
         self.decision.as_ref().map_err(|cannot| Failure::failed(self.why(cannot)))
@@ -80,7 +87,7 @@ impl Found {
     /// Why there is no array, with what is to be said of each device.
     pub(super) fn why(&self, cannot: &Cannot) -> String {
         let out = match cannot {
-            Cannot::NoMember(out) | Cannot::TooFew { out, .. } => &out[..],
+            Cannot::NoMember(out) | Cannot::NoLabel(out) | Cannot::TooFew { out, .. } => &out[..],
             _ => &[],
         };
         let lines = out.iter().map(|out| format!("\n  {}", self.told(out)));

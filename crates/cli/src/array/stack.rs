@@ -1,4 +1,4 @@
-//! Arrays that are members of arrays, as md stacks them: which array on the devices is a member of which.
+//! Arrays that are members of arrays, as md and GEOM stack them: which array on the devices is a member of which.
 //!
 //! Devices are put together by the array that their superblocks name. What such an array holds is looked at as a device
 //! is: where it carries a superblock, it is a device of the array that this one names, on any number of floors.
@@ -57,7 +57,7 @@ pub(super) fn find(parts: &[Part], options: &Members) -> Result<Option<Found>, F
     .clone()
     .ok_or_else(|| Failure::failed("an array was not looked at"))?;
     top.beside = tops.iter().map(|other| not_started(other)).collect();
-    let strange = parts.iter().filter(|part| part.inspected.superblock().is_none());
+    let strange = parts.iter().filter(|part| part.inspected.array().is_none());
     top.beside.extend(
         strange.map(|part| format!("{}: no md superblock that could be used", part.path.display())),
     );
@@ -105,7 +105,7 @@ pub(super) fn arrays(options: &Members) -> Result<(Vec<Vec<PathBuf>>, Vec<PathBu
     if let Some(stacked) = arrays.get_mut(stacked) {
         stacked.extend(left);
     }
-    let others = parts.iter().filter(|part| part.inspected.superblock().is_none());
+    let others = parts.iter().filter(|part| part.inspected.array().is_none());
     Ok((arrays, others.map(|part| part.path.clone()).collect()))
 }
 
@@ -113,8 +113,7 @@ pub(super) fn arrays(options: &Members) -> Result<(Vec<Vec<PathBuf>>, Vec<PathBu
 fn grouped(parts: &[Part]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for part in parts {
-        let Some(superblock) = part.inspected.superblock() else { continue };
-        let (array, name) = (superblock.array, superblock.name());
+        let Some((array, name)) = part.inspected.array() else { continue };
         match groups.iter_mut().find(|group| group.array == array) {
             Some(group) => group.parts.push(part.clone()),
             None => groups.push(Group::new(array, name, part.clone())),
@@ -136,8 +135,7 @@ fn stack(groups: &mut Vec<Group>, options: &Members) -> Result<(), Failure> {
         let found = Found::of(parts, options);
         let content = found.content();
         groups[index].found = Some(found.clone());
-        let said = content.as_ref().and_then(Inspected::superblock);
-        let Some((above, name)) = said.map(|one| (one.array, one.name())) else { continue };
+        let Some((above, name)) = content.as_ref().and_then(Inspected::array) else { continue };
         // A copy of one of its own members says nothing of what it is a member of.
         if above == array {
             continue;

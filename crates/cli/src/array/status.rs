@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::args::Status;
 use super::examine::uuid;
+use super::geom;
 use super::open::Found;
 use super::running::client;
 use crate::failure::Failure;
@@ -75,14 +76,12 @@ fn state(assembly: &Assembly) -> String {
 
 fn text(found: &Found, assembly: &Assembly) -> String {
     let name = if assembly.name.is_empty() { "(no name)" } else { &assembly.name };
-    let mut text = format!(
-        "{name}: {}, {}, events {}, UUID {}\n{}\n\n",
-        assembly.layout,
-        Size(capacity(assembly)),
-        assembly.events,
-        uuid(&assembly.array),
-        state(assembly)
-    );
+    let known = match &assembly.geom {
+        Some(known) => geom::state(known),
+        None => format!("events {}, UUID {}", assembly.events, uuid(&assembly.array)),
+    };
+    let size = Size(capacity(assembly));
+    let mut text = format!("{name}: {}, {size}, {known}\n{}\n\n", assembly.layout, state(assembly));
     for (place, one) in assembly.places.iter().enumerate() {
         let device = one
             .given
@@ -155,6 +154,7 @@ fn as_json(found: &Found) -> Value {
         "layout": assembly.layout.to_string(),
         "bytes": capacity(assembly),
         "events": assembly.events,
+        "geom": assembly.geom.as_ref().map(geom::state_as_json),
         "clean": assembly.clean,
         "missing": assembly.missing(),
         "members": members.collect::<Value>(),

@@ -16,6 +16,8 @@ use raidlab_core::{
     Sectors,
 };
 
+use crate::geom;
+
 use super::{
     BitmapKind, BitmapSeen, Features, Inspected, LogSeen, Obstacle, Role, Superblock, layout,
 };
@@ -49,12 +51,14 @@ pub enum Why {
     LeftOut,
     /// Its list of bad blocks cannot be read, so that no block of it is known to be good.
     BadBlocksUnreadable,
+    /// What its label of GEOM says of it, in words.
+    Label(String),
 }
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSuperblock(what) => f.write_str(what),
+            Self::NoSuperblock(what) | Self::Label(what) => f.write_str(what),
             Self::AnotherArray(name) => write!(f, "of another array ({name})"),
             Self::Stale(own, newest) => {
                 write!(f, "out of date: its events are {own}, the newest {newest}")
@@ -137,6 +141,10 @@ pub struct Assembly {
     pub last: MemberBits,
     /// What is worth knowing, in words.
     pub notes: Vec<String>,
+    /// Sectors that a member reads and writes together: what raid3 cuts by.
+    pub block: u32,
+    /// Of an array of GEOM what else its labels say.
+    pub geom: Option<geom::State>,
 }
 
 impl Assembly {
@@ -157,7 +165,8 @@ impl Assembly {
 
     /// The core's array of it.
     pub fn config(&self) -> Config {
-        let member = |place: &Place| MemberConfig { sectors: place.sectors, logical_block: 1 };
+        let member =
+            |place: &Place| MemberConfig { sectors: place.sectors, logical_block: self.block };
         let shun = |place: u16| MemberTraits {
             write_mostly: self.last[usize::from(place / 64)] >> (place % 64) & 1 == 1,
             ..MemberTraits::default()
@@ -173,7 +182,7 @@ impl Assembly {
     ///
     /// # Errors
     /// When it cannot be, or too few members are there.
-    fn check(&mut self) -> Result<(), Cannot> {
+    pub(crate) fn check(&mut self) -> Result<(), Cannot> {
         let limits = Limits { requests: 1, segments: 1, ios: 1, plans: 1, windows: 1 };
         let config = Config { limits, ..self.config() };
         let wrong = |error: ConfigError| Cannot::Obstacle(Obstacle::Shape(error.to_string()));
@@ -210,6 +219,8 @@ impl Assembly {
 pub enum Cannot {
     /// No device has a usable superblock.
     NoMember(Vec<Out>),
+    /// Devices have labels of GEOM, of which none can be used.
+    NoLabel(Vec<Out>),
     /// As many devices are of one array as of another: their names and identities.
     SeveralArrays([(String, ArrayId); 2]),
     /// It is of a kind that is not read.
@@ -239,6 +250,9 @@ impl fmt::Display for Cannot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoMember(_) => f.write_str("none of the devices is a member of an md array"),
+            Self::NoLabel(_) => {
+                f.write_str("none of the devices has a GEOM label that can be used")
+            }
             Self::SeveralArrays([one, other]) => {
                 write!(
                     f,
@@ -358,6 +372,9 @@ fn no_superblock(one: &Inspected) -> String {
     {
         return damage.to_string();
     }
+    if let Some(label) = one.geom.as_ref().and_then(|seen| seen.label.as_ref()) {
+        return format!("of a GEOM array ({} {})", label.kind.name(), label.name);
+    }
     if one.ddf.is_some() {
         return "of a DDF container, with no part of this array".to_string();
     }
@@ -375,6 +392,9 @@ fn no_superblock(one: &Inspected) -> String {
 /// # Errors
 /// [`Cannot`], which says what would be needed.
 pub fn assemble(all: &[Inspected], allowed: &Allowed) -> Result<Assembly, Cannot> {
+    if geom::is_meant(all) {
+        return geom::assemble(all, allowed);
+    }
     decide(all, allowed, Purpose::Read).map(|(assembly, _)| assembly)
 }
 
@@ -598,6 +618,8 @@ fn build(
         out: devices.out.clone(),
         last: [0; 2],
         notes: Vec::new(),
+        block: 1,
+        geom: None,
     };
     assembly.check()?;
     if purpose == Purpose::Read {

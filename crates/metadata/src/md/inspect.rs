@@ -8,7 +8,7 @@ use super::{
     Aside, Bitmap, BitmapKind, Damage, Features, Frame, JournalBlock, PplSeen, Role, Superblock,
     Version, bad_blocks, partitions, ppl, v0,
 };
-use crate::{Source, Unreadable};
+use crate::{ArrayId, Source, Unreadable, geom};
 
 /// Bytes that are read for a superblock: as many as the largest has.
 const READ: usize = 4096;
@@ -75,6 +75,8 @@ pub struct Inspected {
     pub log: LogSeen,
     /// What it carries of DDF, where it has no superblock of md.
     pub ddf: Option<Box<Ddf>>,
+    /// The label of GEOM that it carries, where it has neither a superblock of md nor anything of DDF.
+    pub geom: Option<Box<geom::Seen>>,
     /// The log of partial parity.
     pub partial_parity: Option<PplSeen>,
 }
@@ -83,6 +85,12 @@ impl Inspected {
     /// The superblock to be used: whole, in its place, the youngest array of several.
     pub fn superblock(&self) -> Option<&Superblock> {
         self.seen.first().filter(|seen| seen.damage.is_none()).map(|seen| &seen.superblock)
+    }
+
+    /// The array that it says it is a member of, and its name.
+    pub fn array(&self) -> Option<(ArrayId, String)> {
+        let label = || self.geom.as_ref()?.whole().map(|one| (one.array(), one.name.clone()));
+        self.superblock().map(|one| (one.array, one.name())).or_else(label)
     }
 }
 
@@ -103,6 +111,9 @@ pub fn inspect(device: &mut dyn Source) -> Inspected {
     });
     let Some(one) = found.superblock().cloned() else {
         found.ddf = ddf::look(device).map(Box::new);
+        if found.ddf.is_none() {
+            found.geom = geom::look(device).map(Box::new);
+        }
         return found;
     };
     found.bitmap = bitmap(device, &one);

@@ -117,6 +117,10 @@ fn start(options: &Assemble) -> Result<Started, Failure> {
         let what = "arrays of a DDF container are only read in this version: leave out --write and --overlay";
         return Err(Failure::input(what));
     }
+    if (options.write || options.overlay.is_some()) && found.is_geom() {
+        let what = "arrays of FreeBSD's GEOM are only read in this version: leave out --write and --overlay";
+        return Err(Failure::input(what));
+    }
     let shown = floors::shown(&found);
     let started = match options.write || options.overlay.is_some() {
         true => write(options, &found, &shown)?,

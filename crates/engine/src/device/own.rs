@@ -1,5 +1,5 @@
 //! What raidlab itself has put on a device: a member's superblock at its end, entries of a log device at its
-//! start. The programs of util-linux do not know these.
+//! start; and labels of FreeBSD's GEOM at its end. The programs of util-linux do not know these.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,6 +7,7 @@ use std::path::Path;
 
 use raidlab_core::consistency::MetaArea;
 use raidlab_core::{SECTOR_BYTES, Sectors};
+use raidlab_metadata::geom::Kind;
 
 use super::Signature;
 use crate::error::{EngineError, EngineErrorKind};
@@ -15,9 +16,13 @@ use crate::error::{EngineError, EngineErrorKind};
 const NAME: &[u8; 7] = b"raidlab";
 /// Where the identity of the array stands in a record.
 const IDENTITY: std::ops::Range<usize> = 16..32;
+/// Where the name of the array stands in a label of GEOM.
+const GEOM_NAME: std::ops::Range<usize> = 20..36;
+/// Bytes that are read of each place.
+const HEAD: usize = GEOM_NAME.end;
 
-/// The signatures of raidlab's on a device of so many bytes that is called `name`. A record counts also when it
-/// is damaged: something of an array is there.
+/// The signatures of raidlab's and GEOM's on a device of so many bytes that is called `name`. A record, or label,
+/// counts also when it is damaged: something of an array is there.
 pub(super) fn signatures(
     path: &Path,
     name: &str,
@@ -29,16 +34,19 @@ pub(super) fn signatures(
     let total = Sectors(size / SECTOR_BYTES);
     let place = |place| ("raidlab_member", MetaArea::superblock(total, place).bytes());
     let mut found: Vec<Signature> = Vec::new();
-    for (kind, at) in [place(0), place(1), ("raidlab_journal", 0)] {
-        let mut head = [0; IDENTITY.end];
+    let head = |at: u64| {
+        let mut head = [0; HEAD];
         if at + head.len() as u64 > size {
-            continue;
+            return Ok(None);
         }
-        device.read_exact_at(&mut head, at).map_err(|error| {
+        device.read_exact_at(&mut head, at).map(|()| Some(head)).map_err(|error| {
             let reason =
                 format!("byte {at} cannot be read ({error}), so nobody knows what is there");
             EngineError::new(EngineErrorKind::Io, LOOK, reason).at_path(path)
-        })?;
+        })
+    };
+    for (kind, at) in [place(0), place(1), ("raidlab_journal", 0)] {
+        let Some(head) = head(at)? else { continue };
         if head.starts_with(NAME) && !found.iter().any(|known| known.kind == kind) {
             found.push(Signature {
                 device: name.to_string(),
@@ -47,6 +55,18 @@ pub(super) fn signatures(
                 name: Some(head[IDENTITY].iter().map(|byte| format!("{byte:02x}")).collect()),
             });
         }
+    }
+    // In the last sector, which has 512 bytes or 4096.
+    for at in [512, 4096].into_iter().filter_map(|sector| size.checked_sub(sector)) {
+        let Some(head) = head(at)? else { continue };
+        let Some(kind) = Kind::of(&head) else { continue };
+        let text = head[GEOM_NAME].split(|byte| *byte == 0).next().unwrap_or_default();
+        found.push(Signature {
+            device: name.to_string(),
+            kind: kind.name().to_string(),
+            at: Some(at),
+            name: Some(String::from_utf8_lossy(text).into_owned()),
+        });
     }
     Ok(found)
 }
@@ -74,6 +94,13 @@ mod tests {
         assert_eq!(told(&[(first, b"raidlab\x02"), (second, b"raidlab\x09")]), [member(first)]);
         assert_eq!(told(&[(0, b"raidlab\x01")]), [("raidlab_journal".to_string(), 0)]);
         assert_eq!(told(&[(first + 512, b"raidlab\x01")]), []);
+        for (sector, label, kind) in
+            [(512, b"GEOM::STRIPE\0\0\0\0", "gstripe"), (4096, b"GEOM::RAID3\0\0\0\0\0", "graid3")]
+        {
+            assert_eq!(told(&[(size - sector, label)]), [(kind.to_string(), size - sector)]);
+            assert_eq!(told(&[(size - sector - 512, label)]), []);
+        }
+        assert_eq!(told(&[(size - 512, b"GEOM::STRIPES\0\0\0")]), []);
         for size in [0, 31, 4096, 8191] {
             std::fs::write(&path, vec![0; size]).unwrap();
             assert_eq!(signatures(&path, "sdx", size as u64).unwrap(), []);

@@ -14,6 +14,7 @@ mod archive;
 mod assembly;
 mod device;
 mod documents;
+mod geom;
 mod images;
 mod kernel;
 mod md;
@@ -27,6 +28,7 @@ mod written;
 pub use archive::tar;
 pub use assembly::assembly;
 pub use documents::{results, store};
+pub use geom::geom;
 pub use kernel::fuse;
 pub use md::md;
 pub use measured::{parameters, trace};
@@ -44,6 +46,7 @@ pub const TARGETS: &[Target] = &[
     ("drive", drive),
     ("fio", fio),
     ("fuse", fuse),
+    ("geom", geom),
     ("layout", layout),
     ("md", md),
     ("metadata", metadata),

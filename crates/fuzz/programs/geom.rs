@@ -1,0 +1,4 @@
+//! [`geom`](raidlab_fuzz::geom) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::geom(data));

@@ -58,7 +58,7 @@ pub use device::{
     Signature, is_served,
 };
 pub use engine::{
-    Beginning, Engine, EngineConfig, MdFound, MdOptions, Recorded, Reply, check_outcome,
+    Beginning, Engine, EngineConfig, MdFound, MdOptions, Recorded, Replayed, Reply, check_outcome,
     log_device_sectors,
 };
 pub use error::{EngineError, EngineErrorKind};

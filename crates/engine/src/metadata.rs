@@ -144,6 +144,17 @@ impl Metadata {
         Some((BlockId(number), piece, put))
     }
 
+    /// Puts the block of md's journal that was put together into a block, whose pages follow it.
+    pub(crate) fn begin_block(&mut self, device: MemberIndex) -> Option<(BlockId, Piece, Put)> {
+        let number = self.free.pop()?;
+        let (piece, block) = block(&mut self.blocks, number);
+        let Some(put) = self.records.journal(device).and_then(|journal| journal.put(block)) else {
+            self.free.push(number);
+            return None;
+        };
+        Some((BlockId(number), piece, put))
+    }
+
     /// Puts into a block that a place of a device is ready for a superblock.
     pub(crate) fn begin_vacant(
         &mut self,

@@ -22,6 +22,7 @@ mod losses;
 mod lower_arrays;
 mod md;
 mod md_crash;
+mod md_journal;
 mod md_ppl;
 mod members;
 mod metadata;

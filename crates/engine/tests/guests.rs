@@ -15,4 +15,5 @@ mod kernel_md;
 mod md_bad_blocks_guest;
 mod md_both_ways;
 mod md_decisions;
+mod md_journal_guest;
 mod md_ppl_guest;

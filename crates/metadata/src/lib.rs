@@ -202,6 +202,8 @@ impl Looked {
     pub(crate) fn places_of(&self, array: &ArrayId, parameters: &Parameters) -> Places {
         match self.examined.superblock.readable() {
             Some(one) if one.array == *array => self.places.clone(),
+            // The log device of md's says nothing of the array's state.
+            _ if self.places.is_journal_of(array) => self.places.clone(),
             _ => Places::blank(self.examined.sectors, parameters),
         }
     }

@@ -1,6 +1,6 @@
 //! Where the records of a device lie, and which of two places is written next.
 
-use raidlab_core::consistency::Parameters;
+use raidlab_core::consistency::{ArrayId, Parameters};
 use raidlab_core::{Sector, Sectors};
 
 use crate::md::Kept;
@@ -33,6 +33,16 @@ impl Places {
     /// What stands on it, if it is of an md array.
     pub fn md(&self) -> Option<&Kept> {
         self.md.as_deref()
+    }
+
+    /// Whether it is of the log device of this md array.
+    pub(crate) fn is_journal_of(&self, array: &ArrayId) -> bool {
+        self.md().is_some_and(|kept| kept.superblock().array == *array && kept.journal().is_some())
+    }
+
+    /// The superblock of a log device of md's with another tail of the journal.
+    pub fn with_journal_tail(&mut self, tail: u64) -> Option<(Sector, Vec<u8>)> {
+        self.md_mut()?.with_tail(tail)
     }
 
     pub(crate) fn md_mut(&mut self) -> Option<&mut Kept> {

@@ -7,7 +7,7 @@ use raidlab_core::consistency::{MetaArea, Parameters};
 use raidlab_core::contract::{MetaIo, Record};
 use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 
-use crate::md::{DeviceNumbers, PplEntry};
+use crate::md::{DeviceNumbers, Journal, PplEntry};
 use crate::{ArrayId, Entry, Label, Looked, MetadataFormat, Own, Places, Put, place_of};
 
 /// Which record goes where next on each device of an array: members, their replacements, the log device.
@@ -159,6 +159,11 @@ impl RecordWriter {
         entries: &[PplEntry],
     ) -> Option<Put> {
         self.places[device.at()].md_mut()?.ppl_mut()?.put(head, entries)
+    }
+
+    /// The journal of a log device of md's.
+    pub fn journal(&mut self, device: MemberIndex) -> Option<&mut Journal> {
+        self.places[device.at()].md_mut()?.journal_mut()
     }
 
     /// Fills `head` with what says that the place `at` of a device is ready for a superblock of the own format.

@@ -11,6 +11,8 @@ mod device;
 mod hostile;
 #[path = "../../../tests/support/md_v0.rs"]
 mod images;
+#[path = "md/journal.rs"]
+mod journal;
 #[path = "md/logs.rs"]
 mod logs;
 #[path = "md/v0.rs"]

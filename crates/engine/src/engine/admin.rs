@@ -130,6 +130,7 @@ impl Engine {
         };
         if let Form::Md(md) = metadata.form {
             md.returning(&mut looked, &array.superblock(), metadata.records.device_numbers());
+            md.say_journal(&mut looked, array.consistency());
         }
         let judged = array.judge_return(metadata.records.array(), member, &looked.examined);
         let command = judged.map_err(|refusal| {

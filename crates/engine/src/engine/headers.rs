@@ -1,4 +1,5 @@
-//! Headers of md's logs of partial parity, each of which has all entries that the array asks for on a device at once.
+//! Headers of md's logs of partial parity, each of which has all entries that the array asks for on a device at once;
+//! blocks of its journal ([`journal`](super::journal)) take the same way.
 //!
 //! The array sends out the entries of a header in one input, and none for the same device before they are durable
 //! (`Settings::log_header`). So those that have come when the array is drained are all of a header: they are written
@@ -10,6 +11,7 @@ use raidlab_core::contract::{IoId, IoOp, IoOutcome, Record, SegmentList};
 
 use super::Engine;
 use super::io::InFlight;
+use super::journal::Progress;
 use crate::buffers::Piece;
 use crate::member::{Member, Submission};
 use crate::metadata;
@@ -21,6 +23,8 @@ pub(super) struct Headers {
     pub(super) gathered: bool,
     /// Those of one header, and what follows it.
     pieces: Vec<Piece>,
+    /// Entries of the journal that are being written.
+    pub(super) progress: Vec<Progress>,
 }
 
 /// Where logs lie, which the array has behind the data of a member.
@@ -49,7 +53,7 @@ impl LogPlaces {
 impl Engine {
     /// Whether a record is an entry of a header; it is kept until all of them have come.
     pub(super) fn gathers(&mut self, io: IoId, device: MemberIndex, record: &Record) -> bool {
-        let gathers = matches!(record, Record::PartialParity { .. });
+        let gathers = matches!(record, Record::PartialParity { .. } | Record::JournalEntry { .. });
         if gathers {
             self.turns[device.at()].entries.push(io);
             self.headers.gathered = true;
@@ -73,6 +77,9 @@ impl Engine {
     pub(super) fn send_header(&mut self, device: MemberIndex) {
         let turn = &mut self.turns[device.at()];
         std::mem::swap(&mut turn.entries, &mut turn.header);
+        if self.is_log_device(device) {
+            self.begin_blocks(device);
+        }
         self.send_header_part(device);
     }
 
@@ -80,7 +87,10 @@ impl Engine {
     pub(super) fn send_header_part(&mut self, device: MemberIndex) -> bool {
         let mut pieces = std::mem::take(&mut self.headers.pieces);
         pieces.clear();
-        let begun = self.put_header(device, &mut pieces);
+        let begun = match self.is_log_device(device) {
+            true => self.put_block(device, &mut pieces),
+            false => self.put_header(device, &mut pieces),
+        };
         if let Some(submission) = &begun {
             self.write_header(device, submission, &pieces);
         }

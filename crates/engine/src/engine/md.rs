@@ -1,18 +1,21 @@
 //! Arrays of Linux md, which are written as md writes them.
 
-use raidlab_core::consistency::Allow;
+use raidlab_core::consistency::{Allow, Assembled};
 use raidlab_core::contract::{Input, IoOp, IoOutcome};
+use raidlab_core::geometry::Geometry;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, SECTOR_BYTES, Sector, Sectors,
     Settings, Volume,
 };
+use raidlab_metadata::md::journal::PAGE;
 use raidlab_metadata::md::{
     Allowed, Cannot, Inspected, Joined, Kept, Md, inspect, join, keeps_bad_blocks,
 };
 use raidlab_metadata::{Looked, Places};
 
 use super::headers::LogPlaces;
+use super::journal_replay::{Replay, Replayed};
 use super::setup::{Beginning, EngineConfig, cannot, impossible};
 use super::{Engine, Wait};
 use crate::buffers::{Area, Piece};
@@ -21,6 +24,8 @@ use crate::member::{Member, Submission};
 use crate::metadata::{Form, Metadata, look, random};
 
 const ASSEMBLE: &str = "assemble the md array";
+/// Sectors of the heads that the entries of a plan have in a journal.
+const MOST_HEADS: u64 = 3 * PAGE;
 
 /// What is to be allowed and set of an md array that is started to be written.
 #[derive(Clone, Debug, Default)]
@@ -67,9 +72,10 @@ impl Engine {
         let members: Vec<Option<Member>> =
             joined.order.iter().map(|given| given.and_then(&mut take)).collect();
         let spares: Vec<Member> = joined.spares.iter().copied().filter_map(&mut take).collect();
+        let log = joined.journal.and_then(&mut take);
         let mut engine = match joined.consistency {
             Consistency::None => Self::unrecorded_md(&joined, members, options)?,
-            _ => Self::recorded_md(&joined, members, options)?,
+            _ => Self::recorded_md(&joined, (members, log), options)?,
         };
         engine.spares = spares;
         if let Some(metadata) = &mut engine.metadata {
@@ -118,13 +124,14 @@ impl Engine {
 
     fn recorded_md(
         joined: &Joined,
-        members: Vec<Option<Member>>,
+        (members, mut log): (Vec<Option<Member>>, Option<Member>),
         options: &MdOptions,
     ) -> Result<Self, EngineError> {
         let mut devices: Vec<Member> =
             members.into_iter().map(|one| one.unwrap_or(Member::Absent)).collect();
-        let block = devices.iter().map(|one| one.config().logical_block).max().unwrap_or(1);
-        let form = Form::Md(Md { block });
+        let block = block(devices.iter().chain(&log), log.is_some());
+        let md = Md { block };
+        let form = Form::Md(md);
         let mut looked: Vec<Option<Looked>> = devices
             .iter_mut()
             .map(|one| (!matches!(one, Member::Absent)).then(|| look(&form, one)))
@@ -143,8 +150,12 @@ impl Engine {
         let assembled =
             Array::assemble(&wanted, &found, allow).map_err(|error| cannot(&error, &devices))?;
         let (core, area) = (&assembled.config, &assembled.area);
+        let replayed = log.as_mut().map(|log| replay(joined, (&mut devices, log), &assembled, md));
+        let (journal, replayed) = replayed.transpose()?.unzip();
+        looked.resize_with(2 * devices.len(), || None);
+        looked.push(journal);
         let array = Volume::Flat(assembled.array);
-        let mut engine = Self::build(&own, core, array, (devices, None))?;
+        let mut engine = Self::build(&own, core, array, (devices, log))?;
         let blocks = core.limits.ios.max(8 * engine.count as u32 + 8);
         let mut metadata = Metadata::new(assembled.identity, core, area, (blocks, form))?;
         for (place, looked) in (0..).map(MemberIndex).zip(&looked) {
@@ -164,8 +175,12 @@ impl Engine {
         for (start, data) in engine.starts.iter_mut().zip(&joined.starts) {
             *start = data.0;
         }
-        engine.beginning =
-            Beginning { unused: assembled.unused, journal_lost: None, resync: assembled.resync };
+        engine.beginning = Beginning {
+            unused: assembled.unused,
+            resync: assembled.resync,
+            replayed: replayed.unwrap_or_default(),
+            ..Beginning::default()
+        };
         Ok(engine)
     }
 
@@ -252,26 +267,72 @@ impl Engine {
 }
 
 /// Writes bytes to a device, durably.
-fn write(
+pub(super) fn write(
     device: &mut Member,
     at: Sector,
     bytes: &[u8],
     operation: &'static str,
 ) -> Result<(), EngineError> {
+    put(device, (at, bytes), true, operation)
+}
+
+/// The same; unless `fua`, durable with the next flush only.
+pub(super) fn put(
+    device: &mut Member,
+    (at, bytes): (Sector, &[u8]),
+    fua: bool,
+    operation: &'static str,
+) -> Result<(), EngineError> {
     let mut area = Area::new(bytes.len())?;
     area.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
     let len = Sectors(bytes.len() as u64 / SECTOR_BYTES);
-    let submission = Submission { op: IoOp::Write, at, len, fua: true, flush_first: false };
+    let submission = Submission { op: IoOp::Write, at, len, fua, flush_first: false };
     let piece = Piece { start: area.start(), len: bytes.len() };
     let outcome: IoOutcome = device.write_now(&submission, piece);
     device.direct(outcome, operation, at)
 }
 
+/// Replays the journal of an array that is about to start; what its log device carries then.
+fn replay(
+    joined: &Joined,
+    (members, log): (&mut [Member], &mut Member),
+    assembled: &Assembled,
+    md: Md,
+) -> Result<(Looked, Replayed), EngineError> {
+    let not_written = |what: &str| Err(not_joined(&Cannot::NotWritten(what.into())));
+    let Geometry::Parity(geometry) = assembled.array.geometry() else {
+        return not_written("it has a journal, and no parity");
+    };
+    let mut out = [0; 2];
+    for one in &assembled.unused {
+        out[one.member.at() / 64] |= 1 << (one.member.at() % 64);
+    }
+    let (looked, replayed) = Replay { joined, geometry, members, out, log, md }.run()?;
+    match looked.places.md().and_then(Kept::journal) {
+        Some(_) => Ok((looked, replayed)),
+        None => not_written("its journal has no room"),
+    }
+}
+
+/// Sectors that all of these devices read and write together; a journal is of whole pages.
+fn block<'a>(devices: impl Iterator<Item = &'a Member>, has_journal: bool) -> u32 {
+    let least = if has_journal { PAGE as u32 } else { 1 };
+    devices.map(|one| one.config().logical_block).max().unwrap_or(1).max(least)
+}
+
 fn config(joined: &Joined, options: &MdOptions, keeps_bad_blocks: bool) -> EngineConfig {
     let log_header = joined.log_header;
+    // What one plan logs fits into the journal.
+    let roles = u64::from(joined.layout.members);
+    let in_journal = match joined.consistency {
+        Consistency::Journal { sectors } => {
+            1 << (sectors.0.saturating_sub(MOST_HEADS) / roles).max(PAGE).ilog2()
+        }
+        _ => u64::MAX,
+    };
     // What one plan logs fits into a header.
     let most = log_header.map_or(u64::MAX, |most| 1 << most.0.max(1).ilog2());
-    let plan_rows = Sectors(options.settings.plan_rows.0.min(most));
+    let plan_rows = Sectors(options.settings.plan_rows.0.min(most).min(in_journal));
     let consistency = joined.consistency;
     let settings =
         Settings { consistency, log_header, plan_rows, keeps_bad_blocks, ..options.settings };

@@ -8,6 +8,8 @@ mod admin;
 mod blocking;
 mod headers;
 mod io;
+mod journal;
+mod journal_replay;
 mod md;
 mod records;
 mod release;
@@ -18,6 +20,7 @@ mod tests;
 mod zero;
 
 pub use blocking::check_outcome;
+pub use journal_replay::Replayed;
 pub use md::{MdFound, MdOptions};
 pub use setup::{Beginning, EngineConfig, log_device_sectors};
 

@@ -12,6 +12,7 @@ use raidlab_core::{
 };
 
 use super::headers::{Headers, LogPlaces};
+use super::journal_replay::Replayed;
 use super::{Engine, Wait};
 use crate::buffers::Buffers;
 use crate::compute::Computer;
@@ -94,6 +95,8 @@ pub struct Beginning {
     pub journal_lost: Option<Unusable>,
     /// Sectors of each member (of the array, on mirrors) that are made consistent.
     pub resync: Sectors,
+    /// Rows that stood in a journal of md's, and were written out before.
+    pub replayed: Replayed,
 }
 
 const MAKE: &str = "make the array";
@@ -235,7 +238,8 @@ impl Engine {
         }
         engine.metadata = Some(metadata);
         let (unused, journal_lost) = (assembled.unused, assembled.journal_lost);
-        engine.beginning = Beginning { unused, journal_lost, resync: assembled.resync };
+        engine.beginning =
+            Beginning { unused, journal_lost, resync: assembled.resync, ..Beginning::default() };
         // The array begins with outputs.
         engine.turn(Wait::No);
         engine.hand_in(Input::Wake);

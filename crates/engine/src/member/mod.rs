@@ -150,6 +150,19 @@ impl Member {
         self.direct(outcome, operation, at)
     }
 
+    /// Makes everything durable that was written, past the array.
+    ///
+    /// # Errors
+    /// An error of the medium.
+    pub(crate) fn flush_direct(&mut self, operation: &'static str) -> Result<(), EngineError> {
+        let op = IoOp::Flush;
+        let (at, len) = (Sector(0), Sectors(0));
+        let submission = Submission { op, at, len, fua: false, flush_first: false };
+        let piece = Piece { start: std::ptr::NonNull::dangling().as_ptr(), len: 0 };
+        let outcome = self.write_now(&submission, piece);
+        self.direct(outcome, operation, at)
+    }
+
     /// Writes one piece on the calling thread, for the engine.
     pub(crate) fn write_now(&mut self, submission: &Submission, piece: Piece) -> IoOutcome {
         match self {

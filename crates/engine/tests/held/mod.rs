@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use raidlab_core::contract::{IoOp, Outcome, Pacing, RequestId, Segment, Token};
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
-use raidlab_metadata::md::{Aside, Creation, Features, Made, Superblock, Version};
+use raidlab_metadata::md::{Aside, Creation, Features, Made, Role, Superblock, Version};
 use raidlab_random::SplitMix64;
 
 use crate::made::creation;
@@ -49,6 +49,48 @@ pub(crate) fn images(
         bytes
     };
     plan.members.iter().flatten().map(image).collect()
+}
+
+/// The bytes of the members of a new array with a number and of its log device, of these sectors, of which nobody has
+/// used the journal yet.
+pub(crate) fn with_journal(
+    layout: &Layout,
+    version: Version,
+    (sectors, in_journal, number): (u64, u64, u8),
+) -> Vec<Vec<u8>> {
+    let array = [number + 1; 16];
+    let plan = Creation { version, array, ..creation(layout.clone(), sectors) }.plan().unwrap();
+    let members = usize::from(layout.members);
+    let journalled = |superblock: &Superblock| {
+        let mut superblock = superblock.clone();
+        superblock.features = superblock.features.with(Features::JOURNAL);
+        superblock.roles[members] = Role::Journal;
+        superblock
+    };
+    let mut images = Vec::new();
+    for made in plan.members.iter().flatten() {
+        let mut bytes = vec![0; sectors as usize * SECTOR];
+        for (at, piece) in &made.pieces {
+            bytes[at.bytes() as usize..][..piece.len()].copy_from_slice(piece);
+        }
+        let superblock = journalled(&made.superblock);
+        let at = superblock.super_offset as usize * SECTOR;
+        superblock.emit(&mut bytes[at..][..4096]).unwrap();
+        images.push(bytes);
+    }
+    let first = journalled(&plan.members[0].as_ref().unwrap().superblock);
+    let log = Superblock {
+        number: members as u32,
+        device: [0x77; 16],
+        data_size: in_journal,
+        super_offset: version.superblock(Sectors(first.data_offset + in_journal)).unwrap().0,
+        ..first
+    };
+    let mut bytes = vec![0; (log.data_offset + in_journal) as usize * SECTOR];
+    let at = log.super_offset as usize * SECTOR;
+    log.emit(&mut bytes[at..][..4096]).unwrap();
+    images.push(bytes);
+    images
 }
 
 /// Has the superblock of a device say that its log lies so.
@@ -155,6 +197,8 @@ pub(crate) struct Bench {
     pub(crate) model: Vec<Values>,
     /// Where each sector of the array lies.
     pub(crate) members: Vec<u16>,
+    /// Sectors that are written together.
+    pub(crate) unit: usize,
     next: u64,
 }
 
@@ -169,7 +213,7 @@ impl Bench {
     pub(crate) fn new(images: Vec<Vec<u8>>, sectors: usize, seed: u64) -> Self {
         let drives = images.iter().map(|image| Drive::new(image)).collect();
         let model = vec![vec![(0, 0)]; sectors];
-        Self { random: SplitMix64::new(seed), drives, model, members: Vec::new(), next: 1 }
+        Self { random: SplitMix64::new(seed), drives, model, members: Vec::new(), unit: 1, next: 1 }
     }
 
     /// Assembles it without the drives that are `lost`, and makes its redundancy consistent.
@@ -236,9 +280,11 @@ impl Bench {
             pending.insert(id, one);
             return;
         }
-        let most = [3, 9, 30][self.random.below(3) as usize];
-        let at = self.random.below(self.model.len() as u64) as usize;
-        let len = (1 + self.random.below(most) as usize).min(self.model.len() - at);
+        let most: u64 = [3, 9, 30][self.random.below(3) as usize];
+        let unit = self.unit;
+        let at = self.random.below((self.model.len() / unit) as u64) as usize * unit;
+        let most = most.div_ceil(unit as u64);
+        let len = (unit * (1 + self.random.below(most) as usize)).min(self.model.len() - at);
         let range = at..at + len;
         let overlaps = |one: &Pending| one.range.start < range.end && range.start < one.range.end;
         if pending.values().any(|one| overlaps(one) || one.number % 16 == number % 16) {

@@ -236,7 +236,7 @@ pub enum Cannot {
     },
     /// Parity may be wrong where it would be needed.
     DirtyDegraded(Vec<u16>),
-    /// Writes stand in a log that only md can replay; which.
+    /// Writes stand in a log that is not replayed for reading; which.
     Log(&'static str),
     /// It is of a kind that this version only reads.
     NotWritten(String),
@@ -276,8 +276,9 @@ impl fmt::Display for Cannot {
             }
             Self::Log(which) => write!(
                 f,
-                "writes stand in its {which} of which it is not known whether they are on the members too; only md \
-                 replays it (mdadm --assemble), --ignore-journal reads what is on the members"
+                "writes stand in its {which} of which it is not known whether they are on the members too; \
+                 `array assemble --write` replays it, as does mdadm --assemble; --ignore-journal reads what is on the \
+                 members"
             ),
             Self::NotWritten(what) => {
                 write!(f, "the array is only read in this version: {what}")

@@ -5,7 +5,7 @@ use raidlab_core::contract::{MemberBits, Superblock};
 use super::Role;
 use super::superblock::MOST_DEVICES;
 
-/// The numbers of an array's devices: members, then their replacements.
+/// The numbers of an array's devices: members, then their replacements, then the log device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceNumbers {
     members: usize,
@@ -117,12 +117,29 @@ impl DeviceNumbers {
             let replaces = replacement.filter(|_| !is_failed && number.is_some());
             replaces.into_iter().for_each(|number| say(number, role));
         }
-        if device >= self.members
+        let journal = 2 * self.members;
+        self.numbers
+            .get(journal)
+            .copied()
+            .flatten()
+            .into_iter()
+            .for_each(|number| say(number, Role::Journal));
+        if (self.members..journal).contains(&device)
             && let Some(Some(number)) = self.numbers.get(device)
         {
             say(*number, Role::Member((device - self.members) as u16));
         }
         roles
+    }
+}
+
+impl DeviceNumbers {
+    /// The log device is out of service.
+    pub(crate) fn leave_journal(&self, roles: &mut [Role]) {
+        let number = self.numbers.get(2 * self.members).copied().flatten();
+        if let Some(place) = number.and_then(|number| roles.get_mut(usize::from(number))) {
+            *place = Role::Faulty;
+        }
     }
 }
 

@@ -163,6 +163,17 @@ impl Md {
         }
     }
 
+    /// Has a member of an array with a journal say how the array is kept consistent: it does not say how large the
+    /// journal is, which the array knows.
+    pub fn say_journal(&self, looked: &mut Looked, consistency: Consistency) {
+        let kept = looked.places.md();
+        let has_journal =
+            kept.is_some_and(|kept| kept.superblock().features.has(Features::JOURNAL));
+        if let (true, Finding::Whole(carried)) = (has_journal, &mut looked.examined.superblock) {
+            carried.parameters.consistency = consistency;
+        }
+    }
+
     /// What makes a device ready for a place of an array, whose member `model` is in service.
     ///
     /// # Errors

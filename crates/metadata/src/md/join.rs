@@ -4,7 +4,7 @@
 //! Whether that is enough to start with, and what must be made consistent, the core decides
 //! ([`raidlab_core::consistency`]).
 
-use raidlab_core::consistency::{ArrayId, Carried, Finding, Found, LogFound, Parameters};
+use raidlab_core::consistency::{ArrayId, Carried, Examined, Finding, Found, LogFound, Parameters};
 use raidlab_core::contract::{MemberBits, Superblock as Said};
 use raidlab_core::policy::MemberTraits;
 use raidlab_core::{Consistency, Layout, Level, Sector, Sectors};
@@ -14,7 +14,7 @@ use super::format::{HISTORY, PARTIAL_PARITY, room, unnamed};
 use super::kept::Kept;
 use super::{
     Allowed, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, PplSeen, Role,
-    Superblock, Why,
+    Superblock, Why, journal,
 };
 use crate::{Looked, Places};
 
@@ -37,6 +37,8 @@ pub struct Joined {
     pub starts: Vec<Sectors>,
     /// Spares, by the order they were given in.
     pub spares: Vec<usize>,
+    /// The log device of an array with a journal, by the order they were given in.
+    pub journal: Option<usize>,
     /// What was given and is not in service.
     pub out: Vec<Out>,
     /// Members that are missing although the newest superblock has them in service.
@@ -49,6 +51,8 @@ pub struct Joined {
     state: Said,
     /// The events of each member.
     events: Vec<u64>,
+    /// Those of the log device.
+    journal_events: u64,
     /// Sectors used of each member.
     sectors: Vec<Sectors>,
 }
@@ -58,19 +62,32 @@ pub struct Joined {
 /// # Errors
 /// [`Cannot`], which says what would be needed; [`Cannot::NotWritten`] for what this version does not write.
 pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
-    let (assembly, newest) = decide(all, allowed, Purpose::Write)?;
+    let (mut assembly, newest) = decide(all, allowed, Purpose::Write)?;
     let with: Vec<Option<&Superblock>> = assembly
         .places
         .iter()
         .map(|place| place.given.and_then(|given| all[given].superblock()))
         .collect();
-    let consistency = consistency(all, &assembly.places, newest, &assembly.layout)?;
+    let journal = journal(newest, &mut assembly)?;
+    let consistency = match journal {
+        Some(given) => Consistency::Journal { sectors: in_journal(&all[given]) },
+        None => consistency(all, &assembly.places, newest, &assembly.layout)?,
+    };
     let log_header = log_header(all, &assembly.places, consistency)?;
     writable(&assembly, newest)?;
     let named = unnamed(newest);
     let mut absent = assembly.failed();
     absent.iter_mut().zip(named).for_each(|(word, named)| *word &= !named);
     let state = state(&with, newest, consistency, all, &assembly.places);
+    let mut events: Vec<u64> = with.iter().map(|one| one.map_or(0, |one| one.events)).collect();
+    let log = journal.and_then(|given| all[given].superblock());
+    let mut journal_events = log.map_or(0, |one| one.events);
+    let most = events.iter().max().copied().unwrap_or_default();
+    if journal_events > most {
+        // md tells the log device and the members at once, the core the log device last.
+        events.iter_mut().filter(|one| **one == most).for_each(|one| *one = journal_events);
+        journal_events = most;
+    }
     let is_spare = |out: &&Out| out.why == Why::Spare;
     let traits = with.iter().map(|one| MemberTraits {
         write_mostly: one.is_some_and(|one| one.flags & 1 == 1),
@@ -83,16 +100,42 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         name: assembly.name,
         order: assembly.places.iter().map(|place| place.given).collect(),
         starts: assembly.places.iter().map(|place| place.data_offset).collect(),
+        journal,
+        journal_events,
         spares: assembly.out.iter().filter(is_spare).map(|out| out.given).collect(),
         absent,
         log_header,
         notes: assembly.notes,
         state,
-        events: with.iter().map(|one| one.map_or(0, |one| one.events)).collect(),
+        events,
         sectors: assembly.places.iter().map(|place| place.sectors).collect(),
         out: assembly.out,
         layout: assembly.layout,
     })
+}
+
+/// The log device of an array with a journal, which is none of those that are out.
+fn journal(newest: &Superblock, assembly: &mut super::Assembly) -> Result<Option<usize>, Cannot> {
+    if !newest.features.has(Features::JOURNAL) {
+        return Ok(None);
+    }
+    if newest.features.has(Features::BITMAP) || newest.features.has_ppl() {
+        return Err(not_written("it has a journal and another log beside it".into()));
+    }
+    let Some(at) = assembly.out.iter().position(|out| out.why == Why::Journal) else {
+        return Err(not_written(
+            "its journal is not among the devices, or out of date, and may hold writes that are nowhere else: give it, \
+             or let mdadm start the array without it and take it away (mdadm --grow --consistency-policy=resync)"
+                .into(),
+        ));
+    };
+    Ok(Some(assembly.out.remove(at).given))
+}
+
+/// Sectors that the array may have in the journal of a device.
+fn in_journal(device: &Inspected) -> Sectors {
+    let ring = device.superblock().map_or(0, |one| one.data_size / journal::PAGE * journal::PAGE);
+    Sectors(ring / journal::TURNS)
 }
 
 /// What the array keeps its redundancy consistent by.
@@ -196,10 +239,7 @@ fn writable(assembly: &super::Assembly, newest: &Superblock) -> Result<(), Canno
                 .into(),
         ));
     }
-    for (feature, what) in [
-        (Features::JOURNAL, "it has a journal, which md writes all to first"),
-        (Features::CLUSTERED, "it is shared by a cluster"),
-    ] {
+    for (feature, what) in [(Features::CLUSTERED, "it is shared by a cluster")] {
         if newest.features.has(feature) {
             return Err(not_written(what.into()));
         }
@@ -244,7 +284,7 @@ fn state(
         failed: unnamed(newest),
         rebuilding,
         clean: newest.resync > 0,
-        journal: false,
+        journal: matches!(consistency, Consistency::Journal { .. }),
         by_bitmap: is_rebuilding && by_bitmap && has_bitmap,
         rebuilt_to: Sector(if is_rebuilding { rebuilt_to } else { 0 }),
         synced_to: synced_to(with, newest, is_rebuilding, all, places),
@@ -264,6 +304,7 @@ impl Joined {
     /// What the core is told was found, of members that were looked at in their order; `block` is the largest that
     /// any of them writes together.
     pub fn found(&self, looked: &mut [Option<Looked>], block: u32, nonce: u64) -> Found {
+        let journal = self.found_journal(block);
         let least = self.sectors.iter().min().copied().unwrap_or_default();
         let mut members = Vec::new();
         for (place, one) in looked.iter_mut().enumerate() {
@@ -293,7 +334,41 @@ impl Joined {
             one.examined.superblock = Finding::Whole(carried);
             members.push(one.examined.clone());
         }
-        Found { members, journal: Default::default(), nonce }
+        Found { members, journal, nonce }
+    }
+
+    /// The same of the log device, whose journal is replayed before the array does anything: it finds nothing in it.
+    fn found_journal(&self, block: u32) -> Examined {
+        let (Consistency::Journal { sectors }, Some(_)) = (self.consistency, self.journal) else {
+            return Examined::default();
+        };
+        let least = self.sectors.iter().min().copied().unwrap_or_default();
+        let parameters = Parameters {
+            layout: self.layout.to_string(),
+            consistency: self.consistency,
+            data: Sectors::ZERO,
+            least,
+            log: sectors,
+            pages: 0,
+            block,
+        };
+        let sectors = room(&parameters);
+        let device = 2 * self.layout.members;
+        // It may be one event behind the members, which are told first.
+        let superblock = Said { events: self.journal_events, ..self.state };
+        let carried = Carried { array: self.array, device, parameters, superblock };
+        Examined {
+            sectors,
+            logical_block: block,
+            superblock: Finding::Whole(carried),
+            ..Examined::default()
+        }
+    }
+
+    /// Up to where a member that is being rebuilt has its data; all of it else.
+    pub fn filled_to(&self, place: usize) -> u64 {
+        let is_rebuilding = self.state.rebuilding[place / 64] >> (place % 64) & 1 == 1;
+        if is_rebuilding { self.state.rebuilt_to.0 } else { u64::MAX }
     }
 
     /// Sectors used of a member.

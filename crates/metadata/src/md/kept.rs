@@ -9,7 +9,7 @@ use super::device_numbers::DeviceNumbers;
 use super::format::unnamed;
 use super::superblock::MOST_DEVICES;
 use super::v0::{self, Own};
-use super::{Aside, Bitmap, BitmapKind, Features, Inspected, Ppl, Superblock, V0};
+use super::{Aside, Bitmap, BitmapKind, Features, Inspected, Journal, Ppl, Role, Superblock, V0};
 use crate::{Put, Source};
 
 /// Sectors of a superblock's place.
@@ -37,6 +37,7 @@ pub struct Kept {
     ppl: Option<Ppl>,
     /// The list of bad blocks, where it is one that can be written.
     list: Option<List>,
+    journal: Option<Journal>,
     /// Sectors that the device writes together.
     block: u32,
 }
@@ -52,7 +53,8 @@ impl Kept {
         let bitmap = Shadow::of(device, &superblock);
         let ppl = Ppl::of(&superblock, found.partial_parity.as_ref(), block);
         let list = list(device, &superblock, block);
-        Some(Self { superblock, frame, bitmap, ppl, list, block })
+        let journal = Journal::of(device, &superblock);
+        Some(Self { superblock, frame, bitmap, ppl, list, journal, block })
     }
 
     /// Of a fresh device that is made ready as one like this: with its own number and identity, on so many sectors. The
@@ -98,7 +100,7 @@ impl Kept {
             let at = superblock.beside(superblock.bad_blocks.offset)?;
             Some(List::empty(at, superblock.bad_blocks.size))
         });
-        Some(Self { superblock, frame, bitmap, ppl, list, block })
+        Some(Self { superblock, frame, bitmap, ppl, list, journal: None, block })
     }
 
     /// Whether it has a list of bad blocks that can be added to.
@@ -154,6 +156,16 @@ impl Kept {
         self.ppl.as_mut()
     }
 
+    /// The journal, on the log device; `None` where something in it would be replayed.
+    pub fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    /// The same, to be written.
+    pub fn journal_mut(&mut self) -> Option<&mut Journal> {
+        self.journal.as_mut()
+    }
+
     /// The head of its bitmap.
     pub(super) fn bitmap(&self) -> Option<&Bitmap> {
         self.bitmap.as_ref().map(|shadow| &shadow.head)
@@ -179,6 +191,7 @@ impl Kept {
         places.iter().flatten().all(|at| at.is_multiple_of(block))
             && self.superblock.data_offset.is_multiple_of(block)
             && self.ppl.as_ref().is_none_or(|ppl| ppl.is_aligned(block))
+            && self.journal.as_ref().is_none_or(|journal| journal.is_aligned(block))
     }
 
     /// Where records may lie on a device of so many sectors: before the data, or behind them.
@@ -219,9 +232,17 @@ impl Kept {
             return self.put_frame(into);
         }
         one.roles = device_numbers.roles(said.failed, device, one.roles.len());
+        if !said.journal {
+            device_numbers.leave_journal(&mut one.roles);
+        }
         one.events = said.events;
         one.updated = device_numbers.now;
-        one.resync = if said.clean { said.synced_to.0 } else { 0 };
+        // What is under way stands in the journal.
+        one.resync = if said.clean || said.journal { said.synced_to.0 } else { 0 };
+        if let Some(journal) = &mut self.journal {
+            one.recovery = journal.retire(said.journal_tail);
+            return self.put_frame(into);
+        }
         let is_rebuilding = said.rebuilding[place / 64] >> (place % 64) & 1 == 1;
         let has_bitmap = self.bitmap.is_some();
         let lists = one.features.has(Features::BAD_BLOCKS);
@@ -247,6 +268,18 @@ impl Kept {
         let from = self.frame.get(..bytes)?;
         into.get_mut(..bytes)?.copy_from_slice(from);
         Some(Put { at: Sector(one.super_offset), bytes, more: false })
+    }
+
+    /// The superblock with another tail of the journal, as bytes.
+    pub(crate) fn with_tail(&mut self, tail: u64) -> Option<(Sector, Vec<u8>)> {
+        if self.superblock.role() != Role::Journal {
+            return None;
+        }
+        self.superblock.recovery = tail;
+        let mut bytes = vec![0; self.frame.len()];
+        let put = self.put_frame(&mut bytes)?;
+        bytes.truncate(put.bytes);
+        Some((put.at, bytes))
     }
 
     /// A page of the bitmap.

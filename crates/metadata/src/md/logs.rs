@@ -7,7 +7,7 @@ use super::fields::{put, u32_at, u64_at};
 
 /// Bytes of a header of partial parity, and of a block of the journal.
 pub(super) const BLOCK: usize = 4096;
-const JOURNAL_MAGIC: u32 = 0x6433_c509;
+pub(super) const JOURNAL_MAGIC: u32 = 0x6433_c509;
 
 /// CRC-32C as the kernel has it, seeded with all ones and not inverted at the end.
 pub(super) fn raw(seed: u32, bytes: &[u8]) -> u32 {

@@ -468,7 +468,7 @@ impl Ppl {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const SHAPE: Shape = Shape { chunk: 8, data: 3, block: 1 };
@@ -519,7 +519,7 @@ mod tests {
     }
 
     /// The device with number 2 of an array of three that Linux 6.1 wrote: where its newest header stands, of four.
-    fn kernels() -> Superblock {
+    pub(in crate::md) fn kernels() -> Superblock {
         let mut array = [0; 16];
         (0..16).for_each(|at| array[at as usize] = at);
         let roles = [0, 1, 2].map(Role::Member).to_vec();

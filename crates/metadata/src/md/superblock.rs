@@ -574,6 +574,11 @@ impl Superblock {
         }
     }
 
+    /// The same of a log device with another tail of the journal.
+    pub fn with_tail(&self, tail: u64) -> Self {
+        Self { recovery: tail, ..self.clone() }
+    }
+
     /// The sector that something lies in which is counted from the superblock.
     pub fn beside(&self, offset: i32) -> Option<Sector> {
         self.super_offset.checked_add_signed(i64::from(offset)).map(Sector)

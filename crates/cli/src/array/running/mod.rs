@@ -232,6 +232,10 @@ fn tell(paths: &[PathBuf], out: &[Out], notes: &[String]) {
 
 fn tell_beginning(engine: &Engine, inspected: &[Inspected], names: &Names) {
     let beginning = engine.beginning();
+    let rows = beginning.replayed.whole + beginning.replayed.alone;
+    if rows > 0 {
+        names.tell(&format!("its journal was replayed: {rows} rows, of 4 KiB on each member"));
+    }
     let resync = beginning.resync;
     let is_dirty = inspected.iter().filter_map(Inspected::superblock).any(|one| !one.is_clean());
     if resync.0 > 0 && is_dirty {

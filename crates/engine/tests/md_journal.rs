@@ -1,0 +1,91 @@
+//! md's journal on drives that lose what was not flushed: whatever a power cut leaves, the array starts again by its
+//! journal, also without a member, and holds every sector as it was last answered, or as it was being written.
+//!
+//! Each seed makes an array, writes it with requests under way at once, cuts the power, loses a member or not, and
+//! starts it again, without consent and without a resync. `RAIDLAB_FULL=1` tries twenty times as many seeds.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::extent::Extent;
+use crate::held::{Bench, with_journal};
+use raidlab_core::{Layout, MemberIndex, Sectors};
+use raidlab_metadata::md::Version;
+
+const SECTORS: u64 = 6144;
+/// Sectors of the array that are written.
+const WRITTEN: usize = 400;
+const SEEDS: u64 = 120;
+
+fn try_seed(seed: u64) -> u64 {
+    let layouts = [
+        "raid5(3) chunk=4K",
+        "raid6(4) chunk=8K",
+        "raid4(4) chunk=16K",
+        "raid5(5) chunk=16K right-asymmetric",
+        "raid6(5) chunk=4K left-asymmetric",
+    ];
+    let layout: Layout = layouts[(seed % 5) as usize].parse().unwrap();
+    let version = [Version::V1_2, Version::V1_1][(seed / 5 % 2) as usize];
+    // A short one comes around often.
+    let in_journal = [1024, 2048, 8192][(seed / 10 % 3) as usize];
+    let told = format!("seed {seed}, {layout}, {version}, journal of {in_journal} sectors");
+    let images = with_journal(&layout, version, (SECTORS, in_journal, 0));
+    let mut bench = Bench::new(images, WRITTEN, seed);
+    bench.unit = 8;
+    let mut engine = bench.start(&[]).unwrap_or_else(|why| panic!("{told}: {why}"));
+    let mut replayed = 0;
+    for round in 0..4 {
+        let told = format!("{told}, round {round}");
+        let left = bench.live(engine, 300);
+        bench.restart(left);
+        let members = u64::from(layout.members);
+        let lost = Some(bench.random.below(2 * members)).filter(|lost| *lost < members);
+        let lost = lost.map(|lost| lost as usize);
+        engine =
+            bench.start(lost.as_slice()).unwrap_or_else(|why| panic!("{told}, {lost:?}: {why}"));
+        let beginning = engine.beginning();
+        assert_eq!(beginning.resync, Sectors(0), "{told}");
+        replayed += beginning.replayed.whole + beginning.replayed.alone;
+        let found = bench.read(&mut engine);
+        bench.compare(&found, None, &told);
+        if let Some(lost) = lost {
+            if bench.random.below(3) == 0 {
+                // Written degraded, and cut off again.
+                let left = bench.live(engine, 200);
+                bench.restart(left);
+                engine = bench.start(&[lost]).unwrap_or_else(|why| panic!("{told}: {why}"));
+                let found = bench.read(&mut engine);
+                bench.compare(&found, None, &format!("{told}, degraded"));
+            }
+            if bench.random.below(3) == 0 {
+                // Cut off in the midst of the rebuild.
+                bench.begin_exchange(&mut engine, lost);
+                let left = bench.live(engine, 200);
+                bench.restart(left);
+                engine = bench.start(&[]).unwrap_or_else(|why| panic!("{told}, rebuilt: {why}"));
+                let found = bench.read(&mut engine);
+                bench.compare(&found, None, &format!("{told}, rebuilt"));
+            }
+            // The fresh drive may not have become a member by then.
+            if engine.array().is_failed(MemberIndex(lost as u16)) {
+                bench.exchange(&mut engine, lost);
+            }
+        }
+        let differing = engine.scrub(&AtomicBool::new(false)).unwrap();
+        assert_eq!(differing, Sectors(0), "{told}");
+    }
+    replayed
+}
+
+#[test]
+fn what_was_answered_survives_a_power_cut_with_a_member() {
+    let seeds = match Extent::from_environment() {
+        Extent::All => 0..20 * SEEDS,
+        Extent::Sample(number) => {
+            let first = u64::from(number) * SEEDS;
+            first..first + SEEDS
+        }
+    };
+    let replayed: u64 = seeds.map(try_seed).sum();
+    assert!(replayed > 0, "no journal had anything");
+}

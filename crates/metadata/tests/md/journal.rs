@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raidlab_metadata::md::journal::{begin_anew, recover};
 use raidlab_metadata::md::{Features, JournalDamage, JournalFound, Role, Superblock};
 
-use super::device::{Disk, disk, raid5};
+use super::device::{Disk, Numbers, disk, raid5};
 
 /// Sectors of the ring of these tests, and where it starts on its device.
 const RING: u64 = 2048;
@@ -300,4 +300,50 @@ fn what_cannot_be_read_is_not_taken_for_torn() {
         let mut bad = Bad(device(&one, &pages), at);
         assert_eq!(recover(&mut bad, &one), Err(JournalDamage::Unreadable(at)));
     }
+}
+
+/// Blocks that are sealed, of any items, at any tail: what is found lies in the ring and in the array, or it is named.
+#[test]
+fn no_sealed_bytes_lead_out_of_the_ring() {
+    let mut numbers = Numbers(1);
+    let mut below = move |end: u64| numbers.next() % end;
+    let (mut found, mut named) = (0, 0);
+    for _ in 0..3000 {
+        let tail = below(RING / 8) * 8;
+        let mut pages = Vec::new();
+        let mut next = (tail, 7);
+        for _ in 0..=below(4) {
+            let mut listed = Vec::new();
+            for _ in 0..below(4) {
+                let at = match below(40) {
+                    0 => below(2100),
+                    1 => u64::MAX - below(9),
+                    _ => below(128) * 8,
+                };
+                listed.push(match below(12) {
+                    0..7 => Pages(0, at, page(1)),
+                    7..10 => Pages(1, at, page(2)),
+                    10 => Flushed(vec![at]),
+                    _ => Raw(below(4) as u16, [0, 8, 16, u32::MAX][below(4) as usize], at),
+                });
+            }
+            next = add(&mut pages, next, &listed);
+        }
+        let one = log(tail);
+        match recover(&mut device(&one, &pages), &one) {
+            Ok(all) => {
+                found += all.rows.len();
+                for (row, journalled) in &all.rows {
+                    let parity = journalled.parity.into_iter().flatten();
+                    let data = journalled.data.iter().chain(&journalled.alone);
+                    let places = data.clone().map(|(_, at)| *at).chain(parity);
+                    assert!(*row < one.size && row.is_multiple_of(8) && data.count() > 0);
+                    assert!(places.clone().all(|at| at < RING && at.is_multiple_of(8)));
+                }
+            }
+            Err(JournalDamage::Impossible(..)) => named += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(found > 500 && named > 500, "{found} {named}");
 }

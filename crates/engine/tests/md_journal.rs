@@ -4,11 +4,14 @@
 //! Each seed makes an array, writes it with requests under way at once, cuts the power, loses a member or not, and
 //! starts it again, without consent and without a resync. `RAIDLAB_FULL=1` tries twenty times as many seeds.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::extent::Extent;
-use crate::held::{Bench, with_journal};
-use raidlab_core::{Layout, MemberIndex, Sectors};
+use crate::held::{Bench, Drive, with_journal};
+use raidlab_core::contract::IoOutcome;
+use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
+use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
 use raidlab_metadata::md::Version;
 
 const SECTORS: u64 = 6144;
@@ -88,4 +91,51 @@ fn what_was_answered_survives_a_power_cut_with_a_member() {
     };
     let replayed: u64 = seeds.map(try_seed).sum();
     assert!(replayed > 0, "no journal had anything");
+}
+
+/// A drive that fails from some moment on.
+struct Failing(Drive, Arc<AtomicBool>);
+
+impl MemberStore for Failing {
+    fn sectors(&self) -> Sectors {
+        self.0.sectors()
+    }
+
+    fn submit(&mut self, request: MemberRequest) {
+        match self.1.load(Ordering::Relaxed) {
+            true => request.complete(IoOutcome::Gone),
+            false => self.0.submit(request),
+        }
+    }
+}
+
+/// The array goes on without its journal, and is not started for writing until md has taken the journal away.
+#[test]
+fn a_log_device_that_fails_is_given_up() {
+    let layout: Layout = "raid5(3) chunk=16K".parse().unwrap();
+    let images = with_journal(&layout, Version::V1_2, (SECTORS, 2048, 0));
+    let drives: Vec<Drive> = images.iter().map(|image| Drive::new(image)).collect();
+    let fails = Arc::new(AtomicBool::new(false));
+    let start = |with_log: bool| {
+        let members = drives[..3].iter().cloned().map(Member::from);
+        let log = Member::from(Failing(drives[3].clone(), Arc::clone(&fails)));
+        let devices = members.chain(Some(log).filter(|_| with_log)).collect();
+        let options = MdOptions { run: true, ..MdOptions::default() };
+        Engine::assemble_md(devices, &options).map(|(engine, _)| engine)
+    };
+    let mut engine = start(true).unwrap();
+    engine.write_at(Sector(0), &[1; 64 << 10]).unwrap();
+    fails.store(true, Ordering::Relaxed);
+    engine.write_at(Sector(64), &[2; 64 << 10]).unwrap();
+    engine.flush().unwrap();
+    let mut found = vec![0; 96 << 10];
+    engine.read_at(Sector(0), &mut found).unwrap();
+    assert!(found[..32 << 10].iter().all(|byte| *byte == 1));
+    assert!(found[32 << 10..].iter().all(|byte| *byte == 2));
+    engine.stop().unwrap();
+    fails.store(false, Ordering::Relaxed);
+    for with_log in [true, false] {
+        let why = start(with_log).unwrap_err().to_string();
+        assert!(why.contains("its journal is not among the devices, or out of date"), "{why}");
+    }
 }

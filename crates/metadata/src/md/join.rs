@@ -125,7 +125,8 @@ fn journal(newest: &Superblock, assembly: &mut super::Assembly) -> Result<Option
     let Some(at) = assembly.out.iter().position(|out| out.why == Why::Journal) else {
         return Err(not_written(
             "its journal is not among the devices, or out of date, and may hold writes that are nowhere else: give it, \
-             or let mdadm start the array without it and take it away (mdadm --grow --consistency-policy=resync)"
+             or let md go on without: mdadm --assemble --force starts the array read-only, and `resync` written to \
+             md/consistency_policy of its device in /sys/block takes the journal away"
                 .into(),
         ));
     };

@@ -149,7 +149,7 @@ impl Drive {
     }
 
     /// What is there after the power was cut: of what it was being given any sectors, too.
-    fn cut(&self, random: &mut SplitMix64) -> Vec<u8> {
+    pub(crate) fn cut(&self, random: &mut SplitMix64) -> Vec<u8> {
         let mut drive = self.lock();
         let left = power::cut([&drive.drive], |end| random.below(end)).remove(0);
         let kept = random.below(4);

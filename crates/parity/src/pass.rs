@@ -119,8 +119,8 @@ unsafe fn words<T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, T>, len:
     }
 }
 
-/// Whether such a pass stores its sums, whatever is asked for: then the compiler makes no code for the other ways, which
-/// would be most of it.
+/// Whether such a pass stores its sums, whatever is asked for: then the compiler makes no code for the other ways,
+/// which would be most of it.
 const fn always_stores<T: Place>(q: bool) -> bool {
     T::BLOCKS > 1 || !q
 }

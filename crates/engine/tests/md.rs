@@ -157,6 +157,8 @@ fn a_fresh_device_gets_a_number_and_the_place() {
             assert_eq!(one.superblock().unwrap().roles[1], Role::Faulty);
             // Something else stands on it.
             let fresh = with(&bytes(&created("raid1(2)", Version::V1_0, bitmap, true)[0]));
+            // So slowly that it is still under way, however long this takes.
+            engine.pace(Pacing::between(1, 1 << 10)).unwrap();
             engine.add(MemberIndex(1), fresh).unwrap();
             assert!(matches!(engine.background(), [Work::Rebuild(MemberIndex(1))]));
             let is_old = version == Version::V0_90;

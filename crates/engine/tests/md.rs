@@ -169,6 +169,7 @@ fn a_fresh_device_gets_a_number_and_the_place() {
                 assert_eq!(&one.roles[..4], [0, 0xfffe, 2, 0xffff].map(Role::from));
                 assert_eq!(one.v0.as_ref().unwrap().counts, [2, 3, 1, 1]);
             }
+            engine.pace(Pacing::between(u64::MAX, u64::MAX)).unwrap();
             finish(&mut engine);
             engine.stop().unwrap();
             let after = contents(&engine);

@@ -6,7 +6,7 @@
 //! stand; data without it are what md keeps in its write-back mode, and parity is made of them.
 //!
 //! Fault model: any bytes at all; the newest blocks, or their pages, may be torn. What counts after a crash is what md
-//! counts: the blocks that follow one another from the tail on. Writing: [`write`](self::write).
+//! counts: the blocks that follow one another from the tail on. Writing: [`write`].
 //! Tests: below, `tests/md/journal.rs`, power cuts in `crates/engine/tests/md_journal.rs`, against the kernel
 //! `crates/engine/tests/md_journal_guest.rs`.
 

@@ -1,35 +1,15 @@
 //! Disks of arrays of GEOM.
 
-use raidlab_core::{Array, Sector, Sectors};
+use raidlab_core::Array;
 use raidlab_metadata::geom::{Damage, Kind, Label, Seen};
 use raidlab_metadata::md::{Allowed, Cannot, Inspected, assemble, inspect};
-use raidlab_metadata::{Source, Unreadable};
 
+use crate::disk::{Disk, SECTOR};
 use crate::script::Script;
 
 const SECTORS: usize = 96;
-const SECTOR: usize = 512;
 /// The most fields, or bytes, of a label that are changed.
 const MOST_CHANGES: usize = 8;
-
-struct Disk(Vec<u8>);
-
-impl Source for Disk {
-    fn sectors(&self) -> Sectors {
-        Sectors((self.0.len() / SECTOR) as u64)
-    }
-
-    fn logical_block(&self) -> u32 {
-        1
-    }
-
-    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
-        let from = usize::try_from(at.bytes()).map_err(|_| Unreadable)?;
-        let there = from.checked_add(into.len()).and_then(|end| self.0.get(from..end));
-        into.copy_from_slice(there.ok_or(Unreadable)?);
-        Ok(())
-    }
-}
 
 /// A label as FreeBSD might have written it to a device of so many bytes.
 fn label(kind: Kind, number: u16, members: u16, sector: usize) -> Label {

@@ -13,6 +13,7 @@
 mod archive;
 mod assembly;
 mod device;
+mod disk;
 mod documents;
 mod geom;
 mod images;

@@ -1,41 +1,21 @@
 //! Members of an array of Linux md.
 
-use raidlab_core::{Array, Sector, Sectors};
+use raidlab_core::Array;
 use raidlab_metadata::md::{
     ALL, Allowed, Aside, BadBlockLog, ByteOrder, Features, Frame, Inspected, Reshape, Role,
     Superblock, V0, V0Device, assemble, inspect,
 };
-use raidlab_metadata::{Source, Unreadable};
 
+use crate::disk::{Disk, SECTOR};
 use crate::script::Script;
 
 const SECTORS: usize = 96;
-const SECTOR: usize = 512;
 /// Where the superblock of version 1.2 stands, and where its checksum is in it.
 const AT: usize = 4096;
 const CHECKSUM: usize = 216;
 const MEMBERS: u16 = 4;
 /// The most bytes of a device that are changed.
 const MOST_CHANGES: usize = 64;
-
-struct Disk(Vec<u8>);
-
-impl Source for Disk {
-    fn sectors(&self) -> Sectors {
-        Sectors((self.0.len() / SECTOR) as u64)
-    }
-
-    fn logical_block(&self) -> u32 {
-        1
-    }
-
-    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
-        let from = usize::try_from(at.bytes()).map_err(|_| Unreadable)?;
-        let there = from.checked_add(into.len()).and_then(|end| self.0.get(from..end));
-        into.copy_from_slice(there.ok_or(Unreadable)?);
-        Ok(())
-    }
-}
 
 /// A member's superblock as md might have written it.
 fn superblock(place: u16, level: (i32, u32)) -> Superblock {

@@ -1,36 +1,21 @@
 //! Labels of GEOM: read at the offsets of the published table, by an encoder that knows nothing of the one under test;
 //! who is believed; and any bytes at all.
 
+#[path = "md/memory.rs"]
+mod memory;
+
 use std::process::{Command, Stdio};
 
 use raidlab_core::{Layout, Level, Sector, Sectors};
 use raidlab_metadata::geom::{Creation, Damage, Kind, Label, look};
 use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, Why, assemble, inspect};
-use raidlab_metadata::{Source, Unreadable};
+
+use memory::Disk;
 
 const SECTORS: u64 = 64;
 const BYTES: u64 = SECTORS * 512;
 const DIRTY: u64 = 1;
 const SYNCHRONIZING: u64 = 2;
-
-struct Disk(Vec<u8>);
-
-impl Source for Disk {
-    fn sectors(&self) -> Sectors {
-        Sectors(self.0.len() as u64 / 512)
-    }
-
-    fn logical_block(&self) -> u32 {
-        1
-    }
-
-    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
-        let from = usize::try_from(at.bytes()).map_err(|_| Unreadable)?;
-        let there = self.0.get(from..from + into.len()).ok_or(Unreadable)?;
-        into.copy_from_slice(there);
-        Ok(())
-    }
-}
 
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);

@@ -15,6 +15,8 @@ mod images;
 mod journal;
 #[path = "md/logs.rs"]
 mod logs;
+#[path = "md/memory.rs"]
+mod memory;
 #[path = "md/v0.rs"]
 mod v0;
 #[path = "md/written.rs"]

@@ -623,10 +623,11 @@ pub(super) mod tests {
         assert_eq!(PplHeader::parse(&head[..4095]), None);
     }
 
-    /// A device in memory, whose area starts at sector 16.
-    struct Disk(Vec<u8>);
+    /// A device in memory.
+    pub(in crate::md) struct Disk(pub(in crate::md) Vec<u8>);
 
     impl Disk {
+        /// Of partial parity, whose area starts at sector 16.
         fn new(pieces: &[(usize, Vec<u8>)]) -> Self {
             let mut bytes = vec![0; 8192 * 512];
             for (at, piece) in pieces {

@@ -1,11 +1,12 @@
 //! Devices in memory with md's superblocks.
 
-use raidlab_core::{Layout, Sector, Sectors};
+use raidlab_core::{Layout, Sectors};
 use raidlab_metadata::md::{
     ALL, Aside, BadBlockLog, Creation, Device, Features, Inspected, Reshape, Role, Superblock,
     Version, WantedBitmap, inspect,
 };
-use raidlab_metadata::{Source, Unreadable};
+
+pub(crate) use super::memory::Disk;
 
 /// Numbers that are the same in each run.
 pub(crate) struct Numbers(pub(crate) u64);
@@ -25,26 +26,6 @@ impl Numbers {
         bytes[..8].copy_from_slice(&self.next().to_le_bytes());
         bytes[8..].copy_from_slice(&self.next().to_le_bytes());
         bytes
-    }
-}
-
-/// A device in memory.
-pub(crate) struct Disk(pub(crate) Vec<u8>);
-
-impl Source for Disk {
-    fn sectors(&self) -> Sectors {
-        Sectors(self.0.len() as u64 / 512)
-    }
-
-    fn logical_block(&self) -> u32 {
-        1
-    }
-
-    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
-        let from = usize::try_from(at.bytes()).map_err(|_| Unreadable)?;
-        let there = self.0.get(from..from + into.len()).ok_or(Unreadable)?;
-        into.copy_from_slice(there);
-        Ok(())
     }
 }
 

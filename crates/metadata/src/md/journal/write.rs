@@ -207,6 +207,7 @@ fn item(block: &mut Vec<u8>, kind: u16, at: u64, sums: &[u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::md::ppl::tests::{Disk, kernels};
     use crate::md::{Features, JournalFound, Role, journal};
 
     /// What Linux 6.1 wrote of 4 KiB at 12 KiB of an array of three with chunks of 64 KiB.
@@ -214,26 +215,8 @@ mod tests {
                            1800000000000000d9b0fc1b01000000080000001800000000000000b9a07786";
     const FIRST: u64 = 0x94a5_3bd9;
 
-    /// A log device of as many sectors behind 2048 as its ring has.
-    struct Disk(Vec<u8>);
-
-    impl Source for Disk {
-        fn sectors(&self) -> Sectors {
-            Sectors(self.0.len() as u64 / 512)
-        }
-
-        fn logical_block(&self) -> u32 {
-            1
-        }
-
-        fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), crate::Unreadable> {
-            into.copy_from_slice(&self.0[at.bytes() as usize..][..into.len()]);
-            Ok(())
-        }
-    }
-
     fn superblock(level: i32, members: u32, (tail, ring): (u64, u64)) -> Superblock {
-        let one = crate::md::ppl::tests::kernels();
+        let one = kernels();
         let array = 0xf6de_d789_dabc_467c_2e33_d909_225d_8d04_u128.to_be_bytes();
         let (aside, features) = (crate::md::Aside::Nothing, Features::JOURNAL);
         let roles = vec![Role::Member(0), Role::Member(1), Role::Journal];
@@ -253,6 +236,7 @@ mod tests {
 
     /// A journal whose next block has this number and stands in this place.
     fn begun(one: &Superblock, sequence: u64) -> (Disk, Journal) {
+        // As many sectors behind 2048 as the ring has.
         let mut disk = Disk(vec![0; (2048 + one.data_size as usize) * 512]);
         let found =
             JournalFound { next: Some((one.recovery, sequence - 10_001)), ..Default::default() };

@@ -43,6 +43,17 @@ impl Extent {
         }
     }
 
+    /// Seeds: `each` of them, others for each number, or those of the first `windows` numbers.
+    pub(crate) fn seeds(self, each: u64, windows: u64) -> std::ops::Range<u64> {
+        match self {
+            Self::All => 0..windows * each,
+            Self::Sample(number) => {
+                let first = u64::from(number) * each;
+                first..first + each
+            }
+        }
+    }
+
     /// All of `cases`, or `most` of them from one on that goes by the number, in their order.
     /// Consecutive numbers take one window of `most` after the other, all around.
     pub(crate) fn choose<T>(self, mut cases: Vec<T>, most: usize) -> Vec<T> {

@@ -158,12 +158,6 @@ fn try_seed(seed: u64) {
 
 #[test]
 fn what_was_durable_survives_a_power_cut() {
-    let seeds = match Extent::from_environment() {
-        Extent::All => 0..100 * SEEDS,
-        Extent::Sample(number) => {
-            let first = u64::from(number) * SEEDS;
-            first..first + SEEDS
-        }
-    };
+    let seeds = Extent::from_environment().seeds(SEEDS, 100);
     seeds.for_each(try_seed);
 }

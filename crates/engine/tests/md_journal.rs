@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::extent::Extent;
 use crate::held::{Bench, Drive, with_journal};
 use raidlab_core::contract::{IoOp, IoOutcome};
-use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
+use raidlab_core::{Layout, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
 use raidlab_metadata::md::Version;
 
@@ -35,60 +35,18 @@ fn try_seed(seed: u64) -> u64 {
     let images = with_journal(&layout, version, (SECTORS, in_journal, 0));
     let mut bench = Bench::new(images, WRITTEN, seed);
     bench.unit = 8;
-    let mut engine = bench.start(&[]).unwrap_or_else(|why| panic!("{told}: {why}"));
     let mut replayed = 0;
-    for round in 0..4 {
-        let told = format!("{told}, round {round}");
-        let left = bench.live(engine, 300);
-        bench.restart(left);
-        let members = u64::from(layout.members);
-        let lost = Some(bench.random.below(2 * members)).filter(|lost| *lost < members);
-        let lost = lost.map(|lost| lost as usize);
-        engine =
-            bench.start(lost.as_slice()).unwrap_or_else(|why| panic!("{told}, {lost:?}: {why}"));
+    bench.cut_off_and_lose(layout.members, false, &told, |engine| {
         let beginning = engine.beginning();
         assert_eq!(beginning.resync, Sectors(0), "{told}");
         replayed += beginning.replayed.whole + beginning.replayed.alone;
-        let found = bench.read(&mut engine);
-        bench.compare(&found, None, &told);
-        if let Some(lost) = lost {
-            if bench.random.below(3) == 0 {
-                // Written degraded, and cut off again.
-                let left = bench.live(engine, 200);
-                bench.restart(left);
-                engine = bench.start(&[lost]).unwrap_or_else(|why| panic!("{told}: {why}"));
-                let found = bench.read(&mut engine);
-                bench.compare(&found, None, &format!("{told}, degraded"));
-            }
-            if bench.random.below(3) == 0 {
-                // Cut off in the midst of the rebuild.
-                bench.begin_exchange(&mut engine, lost);
-                let left = bench.live(engine, 200);
-                bench.restart(left);
-                engine = bench.start(&[]).unwrap_or_else(|why| panic!("{told}, rebuilt: {why}"));
-                let found = bench.read(&mut engine);
-                bench.compare(&found, None, &format!("{told}, rebuilt"));
-            }
-            // The fresh drive may not have become a member by then.
-            if engine.array().is_failed(MemberIndex(lost as u16)) {
-                bench.exchange(&mut engine, lost);
-            }
-        }
-        let differing = engine.scrub(&AtomicBool::new(false)).unwrap();
-        assert_eq!(differing, Sectors(0), "{told}");
-    }
+    });
     replayed
 }
 
 #[test]
 fn what_was_answered_survives_a_power_cut_with_a_member() {
-    let seeds = match Extent::from_environment() {
-        Extent::All => 0..40 * SEEDS,
-        Extent::Sample(number) => {
-            let first = u64::from(number) * SEEDS;
-            first..first + SEEDS
-        }
-    };
+    let seeds = Extent::from_environment().seeds(SEEDS, 40);
     let replayed: u64 = seeds.map(try_seed).sum();
     assert!(replayed > 0, "no journal had anything");
 }
@@ -163,14 +121,7 @@ impl MemberStore for Limited {
 #[test]
 fn a_replay_may_be_cut_off_anywhere() {
     let mut cut_off = 0;
-    let seeds = match Extent::from_environment() {
-        Extent::All => 0..40,
-        Extent::Sample(number) => {
-            let first = u64::from(number) * 4;
-            first..first + 4
-        }
-    };
-    for seed in seeds {
+    for seed in Extent::from_environment().seeds(4, 10) {
         let layout: Layout =
             ["raid5(3) chunk=16K", "raid6(4) chunk=16K"][(seed % 2) as usize].parse().unwrap();
         let lost: &[usize] = if seed % 4 < 2 { &[] } else { &[1] };

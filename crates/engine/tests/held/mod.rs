@@ -232,6 +232,71 @@ impl Bench {
         Ok(engine)
     }
 
+    /// Writes an array of so many members and cuts its power, four times: with one of them lost or not, written without
+    /// it, and in the midst of its rebuild. Each time it holds what it may, where `excepts` but for what was being
+    /// written to the lost one; in the end its redundancy agrees. `started` sees each start after the first cut of a
+    /// round.
+    pub(crate) fn cut_off_and_lose(
+        &mut self,
+        members: u16,
+        excepts: bool,
+        told: &str,
+        mut started: impl FnMut(&Engine),
+    ) {
+        let mut engine = self.start(&[]).unwrap_or_else(|why| panic!("{told}: {why}"));
+        for round in 0..4 {
+            let told = format!("{told}, round {round}");
+            let left = self.live(engine, 300);
+            self.restart(left);
+            let members = u64::from(members);
+            let lost = Some(self.random.below(2 * members)).filter(|lost| *lost < members);
+            let excepted = lost.map(|lost| lost as u16).filter(|_| excepts);
+            let lost = lost.map(|lost| lost as usize);
+            engine =
+                self.start(lost.as_slice()).unwrap_or_else(|why| panic!("{told}, {lost:?}: {why}"));
+            started(&engine);
+            let found = self.read(&mut engine);
+            self.compare(&found, excepted, &told);
+            if let Some(lost) = lost {
+                engine = self.lose(engine, lost, excepted, &told);
+            }
+            let differing = engine.scrub(&AtomicBool::new(false)).unwrap();
+            assert_eq!(differing, Sectors(0), "{told}");
+        }
+    }
+
+    /// Goes on without a member, and with a fresh one in its place.
+    fn lose(
+        &mut self,
+        mut engine: Engine,
+        lost: usize,
+        excepted: Option<u16>,
+        told: &str,
+    ) -> Engine {
+        if self.random.below(3) == 0 {
+            // Written degraded, and cut off again.
+            let left = self.live(engine, 200);
+            self.restart(left);
+            engine = self.start(&[lost]).unwrap_or_else(|why| panic!("{told}: {why}"));
+            let found = self.read(&mut engine);
+            self.compare(&found, excepted, &format!("{told}, degraded"));
+        }
+        if self.random.below(3) == 0 {
+            // Cut off in the midst of the rebuild.
+            self.begin_exchange(&mut engine, lost);
+            let left = self.live(engine, 200);
+            self.restart(left);
+            engine = self.start(&[]).unwrap_or_else(|why| panic!("{told}, rebuilt: {why}"));
+            let found = self.read(&mut engine);
+            self.compare(&found, excepted, &format!("{told}, rebuilt"));
+        }
+        // The fresh drive may not have become a member by then.
+        if engine.array().is_failed(MemberIndex(lost as u16)) {
+            self.exchange(&mut engine, lost);
+        }
+        engine
+    }
+
     /// Writes, flushes and answers at random; then the power is cut, with requests under way.
     pub(crate) fn live(&mut self, mut engine: Engine, steps: u64) -> Left {
         self.drives.iter().for_each(|drive| drive.hold(true));

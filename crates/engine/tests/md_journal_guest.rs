@@ -6,27 +6,19 @@
 //! while it writes; raidlab must find the same. A commit tests some of the cases; all:
 //! `RAIDLAB_FULL=1 cargo test -p raidlab-engine --test guests md_journal`.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::{Layout, Sector, Sectors};
-use raidlab_engine::Engine;
+use raidlab_core::{Layout, Sectors};
 use raidlab_metadata::md::Version;
-use raidlab_random::SplitMix64;
 
 use crate::extent::Extent;
-use crate::guest::{Guest, TempDir, guest_or_skip};
+use crate::guest::guest_or_skip;
 use crate::held::{Bench, SECTOR, with_journal};
-use crate::made::pattern;
+use crate::md_logs_guest::{BLOCK, Files, MEMBER, MIB, all, device, devices, head, write_and_copy};
 
-const MIB: usize = 1 << 20;
-/// Bytes of each device.
-const MEMBER: usize = 6 * MIB;
 /// Sectors of raidlab's arrays that are written.
 const WRITTEN: usize = 800;
-const BLOCK: usize = 4096;
 /// Bytes that the kernel writes.
 const FILLED: usize = 2 * MIB;
 /// Cases of a sample: the guest's time is short.
@@ -101,109 +93,27 @@ impl Case {
     }
 }
 
-/// The guest's files, and what is written.
-struct Files {
-    directory: TempDir,
-    devices: Vec<PathBuf>,
-    patterns: [Vec<u8>; 2],
-}
-
-impl Files {
-    fn new(sections: usize) -> Self {
-        let directory = TempDir::new("md-journal");
-        let device = |name| directory.file(name, (sections * MEMBER) as u64);
-        let devices = ["a", "b", "c", "d", "e"].map(device).into();
-        fs::create_dir(directory.path().join("share")).unwrap();
-        let patterns = [3, 5].map(|seed| pattern(FILLED, seed));
-        let files = Self { directory, devices, patterns };
-        for (pattern, name) in files.patterns.iter().zip(["first", "second"]) {
-            fs::write(files.share(name), pattern).unwrap();
-        }
-        files
-    }
-
-    fn share(&self, name: &str) -> PathBuf {
-        self.directory.path().join("share").join(name)
-    }
-
-    fn run(&self, guest: &Guest, script: &str) -> crate::guest::Output {
-        guest.run(&format!("{FUNCTIONS}\n{script}"), &self.devices, &self.share(""))
-    }
-
-    fn read(&self, section: usize, case: &Case) -> Vec<Vec<u8>> {
-        let image = |number: usize| {
-            let mut bytes = vec![0; MEMBER];
-            let file = File::open(&self.devices[number]).unwrap();
-            file.read_exact_at(&mut bytes, (section * MEMBER) as u64).unwrap();
-            bytes
-        };
-        case.numbers().map(image).collect()
-    }
-
-    fn write(&self, section: usize, case: &Case, images: &[Vec<u8>]) {
-        for (number, bytes) in case.numbers().zip(images) {
-            let file = File::options().write(true).open(&self.devices[number]).unwrap();
-            file.write_all_at(bytes, (section * MEMBER) as u64).unwrap();
-        }
-    }
-}
-
-const FUNCTIONS: &str = r#"
-set -e
-quietly() { "$@" >/dev/null 2>$SHARE/log || { cat $SHARE/log >&2; echo "failed: $*" >&2; exit 1; }; }
-idle() {
-    local try sys=/sys/block/md$section/md
-    for try in 1 2 3 4 5 6 7 8 9; do
-        mdadm --wait $md >/dev/null 2>&1 || true
-        [ "$(cat $sys/sync_action)" != idle ] || return 0
-    done
-}
-consistent() {
-    local sys=/sys/block/md$section/md
-    [ "$(cat $sys/degraded)" = 0 ] || { echo "$md: degraded" >&2; exit 1; }
-    echo check >$sys/sync_action
-    mdadm --wait $md >/dev/null 2>&1 || true
-    [ "$(cat $sys/mismatch_cnt)" = 0 ] || { echo "$md: $(cat $sys/mismatch_cnt) mismatches" >&2; exit 1; }
-}
-journalled() {
-    [ "$(cat /sys/block/md$section/md/consistency_policy)" = journal ] || { echo "$md: no journal" >&2; exit 1; }
-}
-"#;
-
-fn device(section: usize, number: usize) -> String {
-    format!("/dev/ubd{}{}", char::from(b'a' + number as u8), section + 1)
-}
-
-fn devices(section: usize, case: &Case, lost: Option<usize>) -> String {
-    let there = case.numbers().filter(|number| Some(*number) != lost);
-    there.map(|number| device(section, number)).collect::<Vec<_>>().join(" ")
-}
-
-fn head(section: usize) -> String {
-    format!("section={0} md=/dev/md{0}\n", section + 1)
-}
-
 /// Makes arrays with the kernel.
 fn make(section: usize, case: &Case) -> String {
     let layout = case.layout();
     let level = if layout.members == 4 { 6 } else { 5 };
     format!(
         "{}quietly mdadm --create $md --run --homehost=host --name={section} --level={level} -n{} --chunk=64 \
-         --assume-clean --write-journal {} {}\njournalled\nquietly mdadm --stop $md\n",
+         --assume-clean --write-journal {} {}\npolicy journal\nquietly mdadm --stop $md\n",
         head(section),
         layout.members,
         device(section, LOG),
-        devices(section, case, Some(LOG))
+        devices(section, case.numbers(), Some(LOG))
     )
 }
 
 /// Replays what raidlab left, and gives what it holds.
 fn replay(section: usize, case: &Case) -> String {
     let mut script = format!(
-        "{}quietly mdadm --assemble $md --run {}\njournalled\nidle\n\
+        "{}quietly mdadm --assemble $md --run {}\npolicy journal\nidle\n\
          quietly dd if=$md of=$SHARE/{section}-data bs=64k count={} iflag=direct\n",
         head(section),
-        devices(section, case, case.lost),
+        devices(section, case.numbers(), case.lost),
         (WRITTEN * SECTOR).div_ceil(65536),
     );
     if let Some(lost) = case.lost {
@@ -216,40 +126,20 @@ fn replay(section: usize, case: &Case) -> String {
     script
 }
 
-/// Blocks that the kernel writes anew one by one.
-fn rewritten(section: usize) -> Vec<usize> {
-    let mut random = SplitMix64::new(section as u64);
-    (0..14).map(|_| random.below((FILLED / BLOCK) as u64) as usize).collect()
-}
-
 /// Starts an array that is filled, in the mode of the case.
 fn fill(section: usize, case: &Case) -> String {
     format!(
-        "{}quietly mdadm --assemble $md {}\njournalled\nquietly dd if=$SHARE/first of=$md bs=1M oflag=direct\n\
+        "{}quietly mdadm --assemble $md {}\npolicy journal\nquietly dd if=$SHARE/first of=$md bs=1M oflag=direct\n\
          echo {} >/sys/block/md$section/md/journal_mode\n",
         head(section),
-        devices(section, case, None),
+        devices(section, case.numbers(), None),
         case.mode
     )
 }
 
 /// Fills an array, writes blocks of it anew, and copies its members while it is in use.
 fn write(section: usize, case: &Case) -> String {
-    let mut script = fill(section, case);
-    for block in rewritten(section) {
-        script.push_str(&format!(
-            "quietly dd if=$SHARE/second of=$md bs=4k skip={block} seek={block} count=1 oflag=direct\n"
-        ));
-    }
-    for number in case.numbers() {
-        script.push_str(&format!(
-            "quietly dd if={} of=$SHARE/{section}-{number} bs=1M count={} iflag=direct\n",
-            device(section, number),
-            MEMBER / MIB
-        ));
-    }
-    script.push_str("quietly mdadm --stop $md\n");
-    script
+    fill(section, case) + &write_and_copy(section, case.numbers(), FILLED)
 }
 
 /// The kernel crashes while three processes write.
@@ -282,22 +172,16 @@ fn bench(images: Vec<Vec<u8>>, sectors: usize, seed: u64) -> Bench {
 
 /// raidlab writes an array and is cut off, twice.
 fn cut(files: &Files, section: usize, case: &Case, seed: u64) -> Bench {
-    let mut bench = bench(files.read(section, case), WRITTEN, seed);
+    let mut bench = bench(files.read(section, case.numbers()), WRITTEN, seed);
     for round in 0..2 {
         let mut engine = bench.start(&[]).unwrap();
         let found = bench.read(&mut engine);
         bench.compare(&found, None, &format!("section {section}, round {round}"));
         let left = bench.live(engine, 400);
-        files.write(section, case, &left.images);
+        files.write(section, case.numbers(), &left.images);
         bench.restart(left);
     }
     bench
-}
-
-fn all(engine: &mut Engine, bytes: usize) -> Vec<u8> {
-    let mut all = vec![0; bytes];
-    engine.read_at(Sector(0), &mut all).unwrap();
-    all
 }
 
 /// raidlab takes over what the kernel left, and finds redundancy right; gives what it holds, and what it replayed.
@@ -323,25 +207,14 @@ fn take_copied(files: &Files, section: usize, case: &Case) {
     let (found, replayed) = take(case.numbers().map(copy).collect(), case, &told);
     let rows = if case.mode == BACK { replayed.alone } else { replayed.whole };
     assert!(rows > 0, "{told}: {replayed:?}");
-    let mut expected = files.patterns[0].clone();
-    for block in rewritten(section) {
-        let at = block * BLOCK..(block + 1) * BLOCK;
-        expected[at.clone()].copy_from_slice(&files.patterns[1][at]);
-    }
-    assert!(found == expected, "{told}: what raidlab reads differs");
+    assert!(found == files.expected(section), "{told}: what raidlab reads differs");
 }
 
 /// What a kernel that crashed left: each sector is the old or the new one.
 fn take_crashed(files: &Files, section: usize, case: &Case) {
     let told = format!("section {section}: {case:?}");
-    let (found, _) = take(files.read(section, case), case, &told);
-    let (old, new) = (files.patterns[0].chunks(SECTOR), files.patterns[1].chunks(SECTOR));
-    let mut renewed = 0;
-    for (at, ((sector, old), new)) in found.chunks(SECTOR).zip(old).zip(new).enumerate() {
-        renewed += usize::from(sector == new);
-        assert!(sector == old || sector == new, "{told}: sector {at}");
-    }
-    assert!(renewed > 0 && renewed < FILLED / SECTOR, "{told}: {renewed} sectors are new");
+    let (found, _) = take(files.read(section, case.numbers()), case, &told);
+    files.compare_crashed(&found, |_| false, &told);
     // What was answered before the crash.
     let last = 400 * BLOCK..430 * BLOCK;
     assert!(found[last.clone()] == files.patterns[1][last], "{told}: what was answered");
@@ -353,7 +226,7 @@ fn md_and_raidlab_replay_each_others_journals() {
     let Some(guest) = guest_or_skip(name) else { return };
     let cases = Extent::from_environment().choose(CASES.to_vec(), SAMPLE);
     let guest = guest.cut(&vec![MEMBER as u64; cases.len()]).limit(300);
-    let files = Files::new(cases.len());
+    let files = Files::new("md-journal", LOG + 1, cases.len(), FILLED);
     let numbered = || cases.iter().enumerate();
     let of = |fate: Fate| numbered().filter(move |(_, case)| case.fate == fate);
     let made = numbered().filter(|(_, case)| case.by_kernel);
@@ -366,7 +239,7 @@ fn md_and_raidlab_replay_each_others_journals() {
             let sectors = (MEMBER / SECTOR) as u64;
             let (layout, number) = (case.layout(), section as u8);
             let images = with_journal(&layout, Version::V1_2, (sectors, 8192, number));
-            files.write(section, case, &images);
+            files.write(section, case.numbers(), &images);
         }
         match case.fate {
             Fate::Cut => {
@@ -382,7 +255,7 @@ fn md_and_raidlab_replay_each_others_journals() {
         let found = fs::read(files.share(&format!("{section}-data"))).unwrap();
         before.compare(&found[..WRITTEN * SECTOR], None, &format!("section {section}: md"));
         // And back.
-        let mut after = bench(files.read(section, &cases[section]), WRITTEN, 1);
+        let mut after = bench(files.read(section, cases[section].numbers()), WRITTEN, 1);
         let mut engine = after.start(&[]).unwrap();
         let differing = engine.scrub(&AtomicBool::new(false)).unwrap();
         assert_eq!(differing, Sectors(0), "section {section}");

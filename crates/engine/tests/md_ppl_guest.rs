@@ -6,29 +6,23 @@
 //! put it right; and its kernel crashes while it writes. A commit tests some of the cases; all:
 //! `RAIDLAB_FULL=1 cargo test -p raidlab-engine --test guests md_ppl`.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::fs;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::geometry::Geometry;
 use raidlab_core::{Layout, Sector, Sectors};
-use raidlab_engine::Engine;
 use raidlab_metadata::md::{Inspected, PplEntry, Version, inspect};
 use raidlab_metadata::{Source, Unreadable};
-use raidlab_random::SplitMix64;
 
 use crate::extent::Extent;
-use crate::guest::{Guest, TempDir, guest_or_skip};
+use crate::guest::guest_or_skip;
 use crate::held::{Bench, Log, SECTOR, images, lay_log};
-use crate::made::pattern;
+use crate::md_logs_guest::{Files, MEMBER, MIB, all, device, devices, head, write_and_copy};
 
-/// Bytes of each device.
-const MEMBER: usize = 6 << 20;
-const MIB: usize = 1 << 20;
 /// Sectors of raidlab's arrays that are written.
 const WRITTEN: usize = 800;
-const BLOCK: usize = 4096;
+/// Bytes that the kernel writes.
+const FILLED: usize = 3 * MIB;
 /// Cases of a sample: the guest's time is short.
 const SAMPLE: usize = 3;
 /// The device beside those of three members.
@@ -100,107 +94,23 @@ fn looked(image: &[u8]) -> Inspected {
     inspect(&mut Image(image))
 }
 
-/// The guest's files, and what is written.
-struct Files {
-    directory: TempDir,
-    devices: Vec<PathBuf>,
-    patterns: [Vec<u8>; 2],
-}
-
-impl Files {
-    fn new(sections: usize) -> Self {
-        let directory = TempDir::new("md-ppl");
-        let device = |name| directory.file(name, (sections * MEMBER) as u64);
-        let devices = ["a", "b", "c", "d"].map(device).into();
-        fs::create_dir(directory.path().join("share")).unwrap();
-        let patterns = [3, 5].map(|seed| pattern(3 * MIB, seed));
-        let files = Self { directory, devices, patterns };
-        for (pattern, name) in files.patterns.iter().zip(["first", "second"]) {
-            fs::write(files.share(name), pattern).unwrap();
-        }
-        files
-    }
-
-    fn share(&self, name: &str) -> PathBuf {
-        self.directory.path().join("share").join(name)
-    }
-
-    fn run(&self, guest: &Guest, script: &str) -> crate::guest::Output {
-        guest.run(&format!("{FUNCTIONS}\n{script}"), &self.devices, &self.share(""))
-    }
-
-    fn read(&self, section: usize) -> Vec<Vec<u8>> {
-        let image = |device: &PathBuf| {
-            let mut bytes = vec![0; MEMBER];
-            File::open(device)
-                .unwrap()
-                .read_exact_at(&mut bytes, (section * MEMBER) as u64)
-                .unwrap();
-            bytes
-        };
-        self.devices[..FRESH].iter().map(image).collect()
-    }
-
-    fn write(&self, section: usize, images: &[Vec<u8>]) {
-        for (device, bytes) in self.devices.iter().zip(images) {
-            let file = File::options().write(true).open(device).unwrap();
-            file.write_all_at(bytes, (section * MEMBER) as u64).unwrap();
-        }
-    }
-}
-
-const FUNCTIONS: &str = r#"
-set -e
-quietly() { "$@" >/dev/null 2>$SHARE/log || { cat $SHARE/log >&2; echo "failed: $*" >&2; exit 1; }; }
-idle() {
-    local try sys=/sys/block/md$section/md
-    for try in 1 2 3 4 5 6 7 8 9; do
-        mdadm --wait $md >/dev/null 2>&1 || true
-        [ "$(cat $sys/sync_action)" != idle ] || return 0
-    done
-}
-consistent() {
-    local sys=/sys/block/md$section/md
-    [ "$(cat $sys/degraded)" = 0 ] || { echo "$md: degraded" >&2; exit 1; }
-    echo check >$sys/sync_action
-    mdadm --wait $md >/dev/null 2>&1 || true
-    [ "$(cat $sys/mismatch_cnt)" = 0 ] || { echo "$md: $(cat $sys/mismatch_cnt) mismatches" >&2; exit 1; }
-}
-policy() {
-    [ "$(cat /sys/block/md$section/md/consistency_policy)" = ppl ] || { echo "$md: no log" >&2; exit 1; }
-}
-"#;
-
-fn device(section: usize, number: usize) -> String {
-    format!("/dev/ubd{}{}", char::from(b'a' + number as u8), section + 1)
-}
-
-fn devices(section: usize, lost: Option<usize>) -> String {
-    let there = (0..FRESH).filter(|number| Some(*number) != lost);
-    there.map(|number| device(section, number)).collect::<Vec<_>>().join(" ")
-}
-
-fn head(section: usize) -> String {
-    format!("section={0} md=/dev/md{0}\n", section + 1)
-}
-
 /// Makes arrays with the kernel.
 fn make(section: usize) -> String {
     format!(
         "{}quietly mdadm --create $md --run --homehost=host --name={section} --level=5 -n3 --chunk=64 --assume-clean \
-         --consistency-policy=ppl {}\npolicy\nquietly mdadm --stop $md\n",
+         --consistency-policy=ppl {}\npolicy ppl\nquietly mdadm --stop $md\n",
         head(section),
-        devices(section, None)
+        devices(section, 0..FRESH, None)
     )
 }
 
 /// Recovers what raidlab left, says whether it made everything consistent, and gives what it holds.
 fn recover(section: usize, case: &Case) -> String {
     let mut script = format!(
-        "{}quietly mdadm --assemble $md --run {}\npolicy\nidle\n\
+        "{}quietly mdadm --assemble $md --run {}\npolicy ppl\nidle\n\
          quietly dd if=$md of=$SHARE/{section}-data bs=64k count={} iflag=direct\n",
         head(section),
-        devices(section, case.lost),
+        devices(section, 0..FRESH, case.lost),
         (WRITTEN * SECTOR).div_ceil(65536),
     );
     match case.lost {
@@ -217,35 +127,16 @@ fn recover(section: usize, case: &Case) -> String {
     script
 }
 
-/// Blocks that the kernel writes anew one by one.
-fn rewritten(section: usize) -> Vec<usize> {
-    let mut random = SplitMix64::new(section as u64);
-    (0..14).map(|_| random.below((3 * MIB / BLOCK) as u64) as usize).collect()
-}
-
 /// Fills an array, writes blocks of it anew, and copies its members while it is in use.
 fn write(section: usize) -> String {
-    let mut script = format!(
-        "{}quietly mdadm --assemble $md {}\npolicy\n\
+    let filled = format!(
+        "{}quietly mdadm --assemble $md {}\npolicy ppl\n\
          quietly dd if=$SHARE/first of=$md bs=1M oflag=direct\n\
          echo 1000 >/sys/block/md$section/md/safe_mode_delay\n",
         head(section),
-        devices(section, None)
+        devices(section, 0..FRESH, None)
     );
-    for block in rewritten(section) {
-        script.push_str(&format!(
-            "quietly dd if=$SHARE/second of=$md bs=4k skip={block} seek={block} count=1 oflag=direct\n"
-        ));
-    }
-    for number in 0..FRESH {
-        script.push_str(&format!(
-            "quietly dd if={} of=$SHARE/{section}-{number} bs=1M count={} iflag=direct\n",
-            device(section, number),
-            MEMBER / MIB
-        ));
-    }
-    script.push_str("quietly mdadm --stop $md\n");
-    script
+    filled + &write_and_copy(section, 0..FRESH, FILLED)
 }
 
 /// The kernel crashes while three processes write.
@@ -253,10 +144,10 @@ fn crash(sections: &[usize]) -> String {
     let mut script = String::new();
     for &section in sections {
         script.push_str(&format!(
-            "{}quietly mdadm --assemble $md {}\npolicy\n\
+            "{}quietly mdadm --assemble $md {}\npolicy ppl\n\
              quietly dd if=$SHARE/first of=$md bs=1M oflag=direct\nsync\n",
             head(section),
-            devices(section, None)
+            devices(section, 0..FRESH, None)
         ));
     }
     for &section in sections {
@@ -279,13 +170,13 @@ fn crash(sections: &[usize]) -> String {
 
 /// raidlab writes an array and is cut off, twice.
 fn cut(files: &Files, section: usize, seed: u64) -> Bench {
-    let mut bench = Bench::new(files.read(section), WRITTEN, seed);
+    let mut bench = Bench::new(files.read(section, 0..FRESH), WRITTEN, seed);
     for round in 0..2 {
         let mut engine = bench.start(&[]).unwrap();
         let found = bench.read(&mut engine);
         bench.compare(&found, None, &format!("section {section}, round {round}"));
         let left = bench.live(engine, 400);
-        files.write(section, &left.images);
+        files.write(section, 0..FRESH, &left.images);
         bench.restart(left);
     }
     bench
@@ -323,18 +214,12 @@ fn spoil(images: &mut [Vec<u8>], lost: Option<usize>) -> usize {
     spoiled
 }
 
-fn all(engine: &mut Engine, bytes: usize) -> Vec<u8> {
-    let mut all = vec![0; bytes];
-    engine.read_at(Sector(0), &mut all).unwrap();
-    all
-}
-
 /// raidlab takes over what the kernel left, and finds it as it was written; gives what it holds.
 fn take(images: Vec<Vec<u8>>, case: &Case, told: &str) -> (Bench, Vec<u8>) {
-    let mut bench = Bench::new(images, 3 * MIB / SECTOR, 1);
+    let mut bench = Bench::new(images, FILLED / SECTOR, 1);
     let mut engine =
         bench.start(case.lost.as_slice()).unwrap_or_else(|why| panic!("{told}: {why}"));
-    let found = all(&mut engine, 3 * MIB);
+    let found = all(&mut engine, FILLED);
     if let Some(lost) = case.lost {
         bench.exchange(&mut engine, lost);
     }
@@ -352,29 +237,18 @@ fn take_copied(files: &Files, section: usize, case: &Case) {
     let spoiled = spoil(&mut images, case.lost);
     assert!(spoiled > 0, "{told}: nothing is logged");
     let (_, found) = take(images, case, &told);
-    let mut expected = files.patterns[0].clone();
-    for block in rewritten(section) {
-        let at = block * BLOCK..(block + 1) * BLOCK;
-        expected[at.clone()].copy_from_slice(&files.patterns[1][at]);
-    }
-    assert!(found == expected, "{told}: what raidlab reads differs");
+    assert!(found == files.expected(section), "{told}: what raidlab reads differs");
 }
 
 /// What a kernel that crashed left: each sector is the old or the new one.
 fn take_crashed(files: &Files, section: usize, case: &Case) {
     let told = format!("section {section}: {case:?}");
-    let images = files.read(section);
+    let images = files.read(section, 0..FRESH);
     assert!(images.iter().all(|image| !looked(image).superblock().unwrap().is_clean()), "{told}");
     let (bench, found) = take(images, case, &told);
-    let (old, new) = (files.patterns[0].chunks(SECTOR), files.patterns[1].chunks(SECTOR));
-    let mut renewed = 0;
-    for (at, ((sector, old), new)) in found.chunks(SECTOR).zip(old).zip(new).enumerate() {
-        renewed += usize::from(sector == new);
-        // What was being written to the missing member may be anything; at most a few blocks were.
-        let excepted = case.lost == Some(usize::from(bench.members[at]));
-        assert!(sector == old || sector == new || excepted, "{told}: sector {at}");
-    }
-    assert!(renewed > 0 && renewed < 3 * MIB / SECTOR, "{told}: {renewed} sectors are new");
+    // What was being written to the missing member may be anything; at most a few blocks were.
+    let excepted = |at: usize| case.lost == Some(usize::from(bench.members[at]));
+    files.compare_crashed(&found, excepted, &told);
 }
 
 #[test]
@@ -383,7 +257,7 @@ fn md_and_raidlab_recover_by_each_others_logs_of_partial_parity() {
     let Some(guest) = guest_or_skip(name) else { return };
     let cases = Extent::from_environment().choose(CASES.to_vec(), SAMPLE);
     let guest = guest.cut(&vec![MEMBER as u64; cases.len()]).limit(300);
-    let files = Files::new(cases.len());
+    let files = Files::new("md-ppl", FRESH + 1, cases.len(), FILLED);
     let numbered = || cases.iter().enumerate();
     let made = numbered().filter(|(_, case)| case.by_kernel).map(|(section, _)| make(section));
     files.run(&guest, &made.collect::<String>()).expect_success("md makes arrays");
@@ -392,7 +266,7 @@ fn md_and_raidlab_recover_by_each_others_logs_of_partial_parity() {
     let mut known = String::new();
     for (section, case) in numbered() {
         let mut all = match case.by_kernel {
-            true => files.read(section),
+            true => files.read(section, 0..FRESH),
             false => {
                 let sectors = (MEMBER / SECTOR) as u64;
                 images(&layout(), Version::V1_2, case.log, (sectors, section as u8))
@@ -402,12 +276,12 @@ fn md_and_raidlab_recover_by_each_others_logs_of_partial_parity() {
             let superblock = looked(image).superblock().unwrap().clone();
             lay_log(image, superblock, case.log);
         }
-        files.write(section, &all);
+        files.write(section, 0..FRESH, &all);
         match case.fate {
             Fate::Cut => {
                 let bench = cut(&files, section, section as u64 + 1);
                 if case.lost.is_none() {
-                    let resyncs = usize::from(!is_known(&files.read(section)));
+                    let resyncs = usize::from(!is_known(&files.read(section, 0..FRESH)));
                     known.push_str(&format!("{} {resyncs}\n", section + 1));
                 }
                 script.push_str(&recover(section, case));
@@ -424,7 +298,7 @@ fn md_and_raidlab_recover_by_each_others_logs_of_partial_parity() {
         let lost = cases[section].lost.map(|lost| lost as u16);
         bench.compare(&found[..WRITTEN * SECTOR], lost, &format!("section {section}: md"));
         // And back.
-        let mut after = Bench::new(files.read(section), WRITTEN, 1);
+        let mut after = Bench::new(files.read(section, 0..FRESH), WRITTEN, 1);
         let mut engine = after.start(&[]).unwrap();
         let differing = engine.scrub(&AtomicBool::new(false)).unwrap();
         assert_eq!(differing, Sectors(0), "section {section}");

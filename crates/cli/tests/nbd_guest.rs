@@ -20,10 +20,11 @@ busybox mount -t hostfs none /run/program -o $program
 mkfifo /tmp/told
 exec 5<>/tmp/told
 array() { local verb=$1; shift; /run/program/raidlab array $verb "$@"; }
+# --flat: an array may be a leg of the guest's mirror, which is not to be put together by its server.
 serve() { # name, devices: until it says where
     local name=$1 line
     shift
-    /run/program/raidlab array serve --write "$@" --nbd unix:/tmp/$name.nbd --socket /tmp/$name \
+    /run/program/raidlab array serve --write --flat "$@" --nbd unix:/tmp/$name.nbd --socket /tmp/$name \
         >&5 2>>/tmp/$name.log &
     server=$!
     while read -r -t 60 line <&5; [[ $line != "served as "* ]]; do kill -0 $server; done

@@ -109,6 +109,12 @@ impl EngineError {
         Self::new(EngineErrorKind::Cancelled, operation, "cancelled")
     }
 
+    /// The same with more words behind the reason.
+    pub(crate) fn and(mut self, more: &str) -> Self {
+        self.0.reason.push_str(more);
+        self
+    }
+
     /// The same with the file or directory concerned.
     #[must_use]
     pub fn at_path(mut self, path: &Path) -> Self {

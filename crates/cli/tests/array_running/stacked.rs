@@ -333,6 +333,38 @@ fn a_stack_that_is_only_read_does_not_change() {
     assert!(one.contains("array-0: raid5(3)"), "{one}");
 }
 
+/// The devices of one leg of a mirror are all that a server of that leg is given: told is how the leg alone is served,
+/// and what of the devices is not used.
+#[test]
+fn the_devices_of_a_leg_alone_are_told_how_to_be_that_leg() {
+    let harness = Harness::new("stacked-leg", "raid0+1(2x2) chunk=64K", 4, &["--assume-clean"]);
+    let before = harness.bytes(&FOUR);
+    let refused = |devices: &[&str], words: &[&str]| {
+        let mut run = harness.assembling(devices, &["--write"]);
+        let ran: Ran = run.stderr(Stdio::piped()).output().unwrap().into();
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        for word in words {
+            assert!(ran.stderr.contains(word), "`{word}` is not in: {}", ran.stderr);
+        }
+        assert!(harness.bytes(&FOUR) == before);
+    };
+    refused(&["2", "3"], &["\n--run starts", "\n--flat assembles the array"]);
+    let run = harness.assemble(&["2", "3"], &["--write", "--flat"]);
+    assert!(harness.status().contains(":array-1\""), "{}", harness.status());
+    harness.stop(run);
+}
+
+/// A member that may hold the newest data is not there, and another device that was given is not used: told is which.
+#[test]
+fn what_was_given_and_cannot_be_the_missing_member_is_named() {
+    let harness = Harness::new("stacked-none", "raid1", 2, &["--assume-clean"]);
+    let mut run = harness.assembling(&["1", "x"], &["--write"]);
+    let ran: Ran = run.stderr(Stdio::piped()).output().unwrap().into();
+    let said = format!("\n  not used: {}: no md superblock\n--run", harness.path("x"));
+    assert!(ran.code == Some(1) && ran.stderr.contains(&said), "{ran:?}");
+    assert!(!ran.stderr.contains("--flat"), "{ran:?}");
+}
+
 /// Drives of two stacks, an array that is missing, one that is out of date: what is wrong is said, nothing is written.
 #[test]
 fn what_does_not_belong_together_is_told() {

@@ -10,7 +10,7 @@ use raidlab_core::{
 };
 use raidlab_metadata::md::journal::PAGE;
 use raidlab_metadata::md::{
-    Allowed, Cannot, Inspected, Joined, Kept, Md, inspect, join, keeps_bad_blocks,
+    Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Why, inspect, join, keeps_bad_blocks,
 };
 use raidlab_metadata::{Looked, Places};
 
@@ -75,7 +75,8 @@ impl Engine {
         let log = joined.journal.and_then(&mut take);
         let mut engine = match joined.consistency {
             Consistency::None => Self::unrecorded_md(&joined, members, options)?,
-            _ => Self::recorded_md(&joined, (members, log), options)?,
+            _ => Self::recorded_md(&joined, (members, log), options)
+                .map_err(|error| error.and(&unused(&joined.out, &devices)))?,
         };
         engine.spares = spares;
         if let Some(metadata) = &mut engine.metadata {
@@ -346,6 +347,21 @@ fn not_joined(why: &Cannot) -> EngineError {
         _ => EngineErrorKind::Assemble,
     };
     EngineError::new(kind, ASSEMBLE, why.to_string())
+}
+
+/// What was given and is no member, with the reasons, a line each: the core knows of these only that their places are
+/// empty.
+fn unused(out: &[Out], devices: &[Option<Member>]) -> String {
+    let line = |one: &Out| {
+        let of = one.place.map_or_else(String::new, |place| format!(" (member {place})"));
+        let device = match devices.get(one.given) {
+            Some(Some(Member::File(file))) => file.path().display().to_string(),
+            _ => format!("device {} of those given", one.given + 1),
+        };
+        format!("\n  not used: {device}{of}: {}", one.why)
+    };
+    let out = out.iter().filter(|one| one.why != Why::Spare);
+    out.map(line).collect()
 }
 
 /// The same with the file of a device.

@@ -169,7 +169,7 @@ fn write(options: &Assemble, found: &Found, shown: &[PathBuf]) -> Result<Started
             Lower::abandon(lower);
             let hint = hint(options, &error.to_string());
             let beside = found.beside.iter().map(|one| format!("\n  {one}")).collect::<String>();
-            return Err(Failure::failed(format!("{error}{beside}")).and(hint));
+            return Err(Failure::failed(format!("{error}{beside}")).and(hint).and(below(found)));
         }
     };
     let names = Names::new(mode, shown, &joined.order, &joined.spares);
@@ -197,6 +197,20 @@ fn hint(options: &Assemble, error: &str) -> Option<String> {
         return flag("--allow-dirty-degraded", "starts it nevertheless");
     }
     None
+}
+
+/// What may have been meant instead of an array on arrays that does not start.
+fn below(found: &Found) -> Option<String> {
+    let is_one = |lower: &&Found| lower.decision.is_ok();
+    let lower: Vec<&Found> = found.lower.iter().flatten().filter(is_one).collect();
+    match lower.as_slice() {
+        [_] => Some(
+            "--flat assembles the array that the devices themselves are members of, and leaves it to others to put \
+             together what that is a member of"
+                .into(),
+        ),
+        _ => None,
+    }
 }
 
 fn wanted(found: &Found, options: &Assemble) -> MdOptions {

@@ -245,8 +245,11 @@ pub enum PacingRule {
     /// md since 6.16: while the array is in use, so many pieces are in flight at most, of 4 KiB with parity and of
     /// 64 KiB on mirrors; md's `sync_io_depth`, by default 32. At least 1.
     Depth(u16),
-    /// In place of the least: the share of time, 1 to 100 percent, in which it may work.
+    /// In place of the least: the share of time, 1 to 100 percent, in which it may work, with as many ranges at once as
+    /// there is room for.
     Share(u8),
+    /// The same, with one range at a time, so that a request never meets more.
+    Single(u8),
 }
 
 /// Commands of the administrator. A command that cannot be carried out now is answered with

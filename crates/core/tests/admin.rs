@@ -65,6 +65,10 @@ fn a_healthy_array_refuses_what_makes_no_sense() {
                 Refusal::OutOfRange,
             ),
             (
+                Admin::Pace(Pacing { rule: PacingRule::Single(0), ..Pacing::default() }),
+                Refusal::OutOfRange,
+            ),
+            (
                 Admin::Pace(Pacing { rule: PacingRule::Share(101), ..Pacing::default() }),
                 Refusal::OutOfRange,
             ),

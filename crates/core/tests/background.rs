@@ -436,10 +436,12 @@ fn a_new_pace_counts_at_once() {
 #[test]
 fn by_share_of_time_it_rests_as_it_should() {
     let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
-    for share in [10u64, 25, 50, 100] {
+    let rules = |share| [PacingRule::Share(share), PacingRule::Single(share)];
+    for (share, rule) in
+        [10u64, 25, 50, 100].iter().flat_map(|share| rules(*share as u8).map(|rule| (*share, rule)))
+    {
         let mut config = config(&layout, Limits::default());
-        let pacing = Pacing { least: 0, most: u64::MAX, rule: PacingRule::Share(share as u8) };
-        config.settings.pacing = pacing;
+        config.settings.pacing = Pacing { least: 0, most: u64::MAX, rule };
         let mut bench = Bench::new(&config, 1);
         bench.fail(2);
         bench.add(2);

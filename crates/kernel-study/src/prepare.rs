@@ -94,7 +94,9 @@ fn check_layout(layout: &NamedLayout) -> Result<(), KernelError> {
     }
     match layout.settings.pacing.rule {
         PacingRule::Activity => Ok(()),
-        PacingRule::Share(_) => Err(refused(&name, "md paces by rates; write `least` and `most`")),
+        PacingRule::Share(_) | PacingRule::Single(_) => {
+            Err(refused(&name, "md paces by rates; write `least` and `most`"))
+        }
         PacingRule::Depth(_) => {
             Err(refused(&name, "`sync_io_depth` is of md since 6.16; guests run 6.1 and 6.12"))
         }

@@ -175,6 +175,16 @@ impl Pace {
         Self { marks: Some(Marks::new(0)), ..Self::new(pacing) }
     }
 
+    /// Goes on in another way. What rests already goes on resting, or one that changes often would hardly rest.
+    pub(super) fn change(&mut self, now: Time, pacing: Pacing) {
+        let is_single = |rule| matches!(rule, PacingRule::Single(_));
+        let goes_on = is_single(self.pacing.rule) && is_single(pacing.rule);
+        self.pacing = pacing;
+        if !goes_on {
+            self.begin(now);
+        }
+    }
+
     /// Work begins at `now`, with nothing in flight.
     pub(super) fn begin(&mut self, now: Time) {
         let marks = self.marks.map(|_| Marks::new(now.0));
@@ -211,7 +221,7 @@ impl Pace {
         }
         let mut is_slow = self.least_at <= now.0;
         if let Some(marks) = &mut self.marks
-            && !matches!(self.pacing.rule, PacingRule::Share(_))
+            && !matches!(self.pacing.rule, PacingRule::Share(_) | PacingRule::Single(_))
         {
             let done = self.begun.saturating_sub(u64::from(in_flight) * self.range);
             let speed = marks.speed(now.0, done);
@@ -223,6 +233,7 @@ impl Pace {
         }
         let may = match self.pacing.rule {
             PacingRule::Share(_) => !self.closed,
+            PacingRule::Single(_) => in_flight == 0,
             _ if in_flight == 0 => {
                 // Looked at all the same: what was moved up to now counts no more. md looks when it has begun a range.
                 let looks = self.marks.is_none() && !self.gives_way && !is_slow;
@@ -250,7 +261,10 @@ impl Pace {
 
     /// A range is done; `left` are in flight.
     pub(super) fn ended(&mut self, now: Time, left: u32) {
-        let PacingRule::Share(share) = self.pacing.rule else { return };
+        let share = match self.pacing.rule {
+            PacingRule::Share(share) | PacingRule::Single(share) => share,
+            _ => return,
+        };
         self.closed = left > 0;
         if left == 0 {
             let busy = u128::from(now.0 - self.busy_since.min(now.0));
@@ -385,5 +399,31 @@ mod tests {
         assert_eq!(pace.may_begin(Time(SECOND), 1, || true), MayBegin::No, "none joins");
         pace.ended(Time(SECOND), 0);
         assert_eq!(pace.may_begin(Time(SECOND), 0, || true), MayBegin::At(Time(4 * SECOND)));
+    }
+
+    #[test]
+    fn a_single_range_goes_at_a_time_and_goes_on_resting_when_its_share_changes() {
+        let by = |share| {
+            let rule = PacingRule::Single(share);
+            Pacing { least: 1, most: u64::MAX, rule }
+        };
+        for share in [1, 100] {
+            for mut pace in [Pace::new(by(share)), Pace::of_md(by(share))] {
+                pace.begin(Time(0));
+                assert_eq!(pace.may_begin(Time(0), 0, || false), MayBegin::Yes);
+                pace.started(Time(0), 1000, true);
+                assert_eq!(pace.may_begin(Time(0), 1, || true), MayBegin::No, "{share}");
+            }
+        }
+        let mut pace = Pace::new(by(25));
+        pace.begin(Time(0));
+        pace.started(Time(0), 1000, true);
+        pace.ended(Time(SECOND), 0);
+        let rests = MayBegin::At(Time(4 * SECOND));
+        assert_eq!(pace.may_begin(Time(SECOND), 0, || true), rests);
+        pace.change(Time(2 * SECOND), by(26));
+        assert_eq!(pace.may_begin(Time(2 * SECOND), 0, || true), rests, "it rests on");
+        pace.change(Time(2 * SECOND), Pacing::default());
+        assert_eq!(pace.may_begin(Time(2 * SECOND), 0, || true), MayBegin::Yes, "in another way");
     }
 }

@@ -261,8 +261,7 @@ impl Background {
 
     /// How fast it goes from now on.
     pub(in crate::array) fn set_pacing(&mut self, now: Time, pacing: Pacing) {
-        self.pace.pacing = pacing;
-        self.pace.begin(now);
+        self.pace.change(now, pacing);
     }
 
     /// Begins the range at the cursor; `None` when the cursor has moved on over what needs no work.

@@ -56,7 +56,9 @@ impl Array {
                 let is_rule = match rule {
                     PacingRule::Activity => true,
                     PacingRule::Depth(depth) => depth > 0,
-                    PacingRule::Share(share) => (1..=100).contains(&share),
+                    PacingRule::Share(share) | PacingRule::Single(share) => {
+                        (1..=100).contains(&share)
+                    }
                 };
                 (most == 0 || least > most || !is_rule).then_some(Refusal::OutOfRange)
             }

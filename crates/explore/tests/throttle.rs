@@ -69,8 +69,8 @@ fn a_faster_rebuild_costs_the_foreground_more() {
     let capped = of(Setting::Most(20_000));
     let hours = 8_001_563_222_016.0 / 20_480_000.0 / 3_600.0;
     assert!((capped.hours / hours - 1.0).abs() < 0.1, "{} h against {hours} h", capped.hours);
-    // Feedback holds what it can: a target that nothing reaches leaves it at its floor, of which a range at a time makes
-    // more than all ranges at once with the rests that those need; one that everything reaches at md's own rule.
+    // Feedback holds what it can: a target that nothing reaches leaves it at its floor, of which a range at a time
+    // makes more than all ranges at once with the rests that those need; one that everything reaches at md's own rule.
     let target = |nanos| of(Setting::Target(raidlab_core::Nanos(nanos)));
     let (floor, whole) = (target(1_000), target(u64::MAX));
     assert!((0.5..1.05).contains(&(floor.hours / shares[0].hours)), "{floor:?} {:?}", shares[0]);

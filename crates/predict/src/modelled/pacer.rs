@@ -6,8 +6,8 @@ use raidlab_core::Nanos;
 use raidlab_core::contract::{Admin, Pacing, PacingRule};
 use raidlab_sim::World;
 
-/// How far a request moves the ranges under way, in logarithms: up where all is well, down where it took too long. A
-/// hundred that are well are as much as one that is not, so they rest where one in a hundred takes longer than the target.
+/// How far a request moves the room, in logarithms: up where all is well, down where it took too long. A hundred that
+/// are well are as much as one that is not, so it rests where one in a hundred takes longer than the target.
 const UP: f64 = 0.01 * GAIN;
 const DOWN: f64 = 0.99 * GAIN;
 const GAIN: f64 = 0.05;
@@ -21,12 +21,12 @@ const MOST: f64 = 1.1 * WHOLE;
 const DEPTH: u16 = 32;
 
 /// Holds the p99 of the foreground at a target while there is a rebuild: each request within the target gives the
-/// rebuild a little more room, each beyond it 99 times as much less (a stochastic approximation of a quantile, Robbins and
-/// Monro 1951). It begins with all the room there is, halves that with each request beyond the target, and doubles it after
-/// a hundred in a row within, until one beyond follows a doubling. Never less than the floor.
+/// rebuild a little more room, each beyond it 99 times as much less (a stochastic approximation of a quantile, Robbins
+/// and Monro 1951). It begins with all the room there is, halves that with each request beyond the target, and doubles
+/// it after a hundred in a row within, until one beyond follows a doubling. Never less than the floor.
 ///
-/// Room of up to 100 is one range at a time, in so many percent of the time, so that a request never meets more than that;
-/// beyond it is md's rule of 6.16.
+/// Room of up to 100 is one range at a time, in so many percent of the time, so that a request never meets more than
+/// that; beyond it is md's rule of 6.16.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     target: Nanos,

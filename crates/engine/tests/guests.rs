@@ -16,5 +16,6 @@ mod md_bad_blocks_guest;
 mod md_both_ways;
 mod md_decisions;
 mod md_journal_guest;
+mod md_journal_made_guest;
 mod md_logs_guest;
 mod md_ppl_guest;

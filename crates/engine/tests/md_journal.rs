@@ -12,7 +12,7 @@ use crate::held::{Bench, Drive, with_journal};
 use raidlab_core::contract::{IoOp, IoOutcome};
 use raidlab_core::{Layout, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
-use raidlab_metadata::md::Version;
+use raidlab_metadata::md::{Version, journal};
 
 const SECTORS: u64 = 6144;
 /// Sectors of the array that are written.
@@ -31,8 +31,13 @@ fn try_seed(seed: u64) -> u64 {
     let version = [Version::V1_2, Version::V1_1][(seed / 5 % 2) as usize];
     // A short one comes around often.
     let in_journal = [1024, 2048, 8192][(seed / 10 % 3) as usize];
+    cut_off(&layout, version, in_journal, seed)
+}
+
+/// Writes an array with so many sectors of journal, cut off and started again; gives how many rows were replayed.
+fn cut_off(layout: &Layout, version: Version, in_journal: u64, seed: u64) -> u64 {
     let told = format!("seed {seed}, {layout}, {version}, journal of {in_journal} sectors");
-    let images = with_journal(&layout, version, (SECTORS, in_journal, 0));
+    let images = with_journal(layout, version, (SECTORS, in_journal, 0));
     let mut bench = Bench::new(images, WRITTEN, seed);
     bench.unit = 8;
     let mut replayed = 0;
@@ -49,6 +54,17 @@ fn what_was_answered_survives_a_power_cut_with_a_member() {
     let seeds = Extent::from_environment().seeds(SEEDS, 40);
     let replayed: u64 = seeds.map(try_seed).sum();
     assert!(replayed > 0, "no journal had anything");
+}
+
+/// The smallest that is made has room for what an array of so many members asks for at once.
+#[test]
+fn the_smallest_journal_is_enough() {
+    for layout in ["raid5(3) chunk=16K", "raid6(13) chunk=16K", "raid6(18) chunk=8K"] {
+        let layout: Layout = layout.parse().unwrap();
+        let least = journal::least(u64::from(layout.members));
+        let replayed: u64 = (0..3).map(|seed| cut_off(&layout, Version::V1_2, least, seed)).sum();
+        assert!(replayed > 0, "{layout}");
+    }
 }
 
 /// A drive that fails from some moment on.

@@ -63,7 +63,7 @@ const fn case(
 }
 
 /// Each has a section of the guest's files; neighbours differ.
-const CASES: [Case; 12] = [
+const CASES: [Case; 14] = [
     case(Fate::Cut, true, RAID5, THROUGH, Some(0)),
     case(Fate::Copied, true, RAID5, BACK, None),
     case(Fate::Crashed, true, RAID6, THROUGH, None),
@@ -76,6 +76,8 @@ const CASES: [Case; 12] = [
     case(Fate::Copied, true, RAID5, BACK, Some(0)),
     case(Fate::Crashed, true, RAID5, THROUGH, Some(2)),
     case(Fate::Copied, true, RAID6, THROUGH, None),
+    case(Fate::Crashed, false, RAID5, THROUGH, Some(1)),
+    case(Fate::Copied, false, RAID6, BACK, Some(3)),
 ];
 
 impl Case {

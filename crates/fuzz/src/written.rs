@@ -83,6 +83,7 @@ impl<'a> Members<'a> {
                 layout: layout.clone(),
                 bitmap: if has_bitmap { WantedBitmap::Internal } else { WantedBitmap::None },
                 ppl: false,
+                journal: None,
                 assume_clean: true,
                 data_offset: None,
                 size: None,

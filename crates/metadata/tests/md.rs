@@ -13,6 +13,8 @@ mod hostile;
 mod images;
 #[path = "md/journal.rs"]
 mod journal;
+#[path = "md/journal_made.rs"]
+mod journal_made;
 #[path = "md/logs.rs"]
 mod logs;
 #[path = "md/memory.rs"]

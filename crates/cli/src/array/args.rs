@@ -160,7 +160,8 @@ pub(crate) struct Export {
     pub(crate) quiet: bool,
 }
 
-/// Makes a new md array on files: superblocks, and bitmap, bad-block list and log of partial parity where there are any
+/// Makes a new md array on files: superblocks, and bitmap, bad-block list, log of partial parity and journal where
+/// there are any
 ///
 /// Everything is placed where mdadm 4.2 places it, and md takes over from there: `mdadm --assemble` takes it over
 /// loop devices, or on the drives that the files are written to. With `--metadata geom` labels of FreeBSD's GEOM
@@ -172,6 +173,7 @@ pub(crate) struct Export {
     raidlab array create 'raid5 chunk=64K left-asymmetric' a.img b.img c.img --name data --assume-clean\n  \
     raidlab array create 'raid10 far2' a.img b.img c.img missing --bitmap internal\n  \
     raidlab array create raid6 a.img b.img c.img d.img --spare e.img\n  \
+    raidlab array create 'raid5 chunk=64K' a.img b.img c.img --write-journal log.img\n  \
     raidlab array create 'raid5+0(2x3) chunk=64K' a.img b.img c.img d.img e.img f.img    two raid5, striped\n  \
     raidlab array create raid1 a.img b.img --metadata geom --name gm0    as FreeBSD's `gmirror label`\n\n\
     Exit status: 0 done, 1 failed, 2 bad input, 3 refused because something stands on a file.")]
@@ -196,6 +198,11 @@ pub(crate) struct Create {
     /// raid5: log partial parity, which closes the write hole
     #[arg(long)]
     pub(crate) ppl: bool,
+    /// raid4, raid5, raid6 of version 1.1 or 1.2: the log device, a file, which gets data and parity before the
+    /// members do; this closes the write hole. What is written last may be on it alone, so it should be as safe as
+    /// the array
+    #[arg(long, value_name = "FILE", conflicts_with = "ppl")]
+    pub(crate) write_journal: Option<PathBuf>,
     /// Redundancy is consistent already, so that md begins neither rebuild nor resync: true of files that are all zero
     #[arg(long)]
     pub(crate) assume_clean: bool,

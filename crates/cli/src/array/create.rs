@@ -8,7 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use raidlab_core::{Layout, SECTOR_BYTES, Sector, Sectors, Size};
 use raidlab_engine::{FileMember, FileOptions};
-use raidlab_metadata::md::{Creation, Device, Made, Plan, Version, WantedBitmap, inspect};
+use raidlab_metadata::md::{
+    Creation, Device, LogDevice, Made, Plan, Version, WantedBitmap, inspect,
+};
 
 use super::args::{BitmapChoice, Create, Metadata};
 use super::disk::{Disk, is_blank};
@@ -43,12 +45,14 @@ pub(super) fn run(options: &Create) -> Result<(), Failure> {
     let targets = targets(options)?;
     let claimed = |path: &PathBuf| target(path, options.overwrite);
     let spares = options.spare.iter().map(claimed).collect::<Result<Vec<_>, _>>()?;
-    let creation = creation(options, layout, &targets, &spares)?;
+    let log = options.write_journal.as_ref().map(claimed).transpose()?;
+    let creation = creation(options, layout, &targets, (&spares, log.as_ref()))?;
     let plan = creation.plan().map_err(Failure::input)?;
     if !options.dry_run {
         let members = targets.iter().zip(&plan.members);
         let members = members.filter_map(|(target, made)| Some((target.as_ref()?, made.as_ref()?)));
-        let all: Vec<_> = members.chain(spares.iter().zip(&plan.spares)).collect();
+        let others = spares.iter().zip(&plan.spares).chain(log.iter().zip(&plan.journal));
+        let all: Vec<_> = members.chain(others).collect();
         all.iter().try_for_each(|(target, _)| clear_old(target))?;
         let pieces: Vec<_> =
             all.iter().map(|(target, made)| (target.path.as_path(), &target.file, *made)).collect();
@@ -121,7 +125,7 @@ pub(super) fn creation(
     options: &Create,
     layout: Layout,
     targets: &[Option<Target>],
-    spares: &[Target],
+    (spares, log): (&[Target], Option<&Target>),
 ) -> Result<Creation, Failure> {
     let sectors = |flag: &str, size: Option<Size>| {
         let whole = |size: Size| {
@@ -136,6 +140,13 @@ pub(super) fn creation(
         let length = length
             .map_err(|error| Failure::failed(format!("{}: {error}", target.path.display())))?;
         Ok(Device { sectors: Sectors(length), id: random()? })
+    };
+    let log_device = |target: &Target| {
+        let [a, b, c, d, ..] = random()?;
+        Ok::<_, Failure>(LogDevice {
+            device: device(target)?,
+            first: u32::from_le_bytes([a, b, c, d]),
+        })
     };
     let name = name(options)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -152,6 +163,7 @@ pub(super) fn creation(
             BitmapChoice::Internal => WantedBitmap::Internal,
         },
         ppl: options.ppl,
+        journal: log.map(log_device).transpose()?,
         assume_clean: options.assume_clean,
         data_offset: sectors("data-offset", options.data_offset)?,
         size: sectors("size", options.size)?,
@@ -251,6 +263,10 @@ pub(super) fn told(options: &Create, creation: &Creation, plan: &Plan) -> String
     }
     for path in &options.spare {
         text.push_str(&format!("  spare     {}\n", path.display()));
+    }
+    if let (Some(path), Some(log)) = (&options.write_journal, &plan.journal) {
+        let size = Size(Sectors(log.superblock.data_size).bytes());
+        text.push_str(&format!("  journal   {}  {size}\n", path.display()));
     }
     text.push_str(begins(creation));
     if matches!(creation.version, Version::V0_90 | Version::V1_0) && options.dry_run {

@@ -57,6 +57,7 @@ fn check(options: &Create) -> Result<(), Failure> {
         ("--size", options.size.is_some()),
         ("--data-offset", options.data_offset.is_some()),
         ("--ppl", options.ppl),
+        ("--write-journal", options.write_journal.is_some()),
     ] {
         if is_given {
             let what = "belongs to one array, and nested levels are several";
@@ -92,7 +93,7 @@ fn floor(
     }
     let name = options.name.as_deref().unwrap_or("array");
     let options = of_one(options, layout, format!("{name}-{number}"), paths.to_vec());
-    let creation = create::creation(&options, layout.clone(), &targets, &[])?;
+    let creation = create::creation(&options, layout.clone(), &targets, (&[], None))?;
     let plan = creation.plan().map_err(Failure::input)?;
     Ok(Some(Floor { creation, plan, targets, options }))
 }
@@ -113,7 +114,7 @@ fn above(options: &Create, layout: Layout, floors: &[Option<Floor>]) -> Result<C
     let devices = floors.iter().map(|floor| floor.as_ref().map(device).transpose());
     let devices = devices.collect::<Result<Vec<_>, Failure>>()?;
     let none: Vec<Option<Target>> = devices.iter().map(|_| None).collect();
-    Ok(Creation { devices, ..create::creation(options, layout, &none, &[])? })
+    Ok(Creation { devices, ..create::creation(options, layout, &none, (&[], None))? })
 }
 
 impl Floor {

@@ -193,6 +193,7 @@ fn check(options: &Create) -> Result<(), Failure> {
         (!options.spare.is_empty(), "--spare"),
         (options.bitmap == BitmapChoice::Internal, "--bitmap"),
         (options.ppl, "--ppl"),
+        (options.write_journal.is_some(), "--write-journal"),
         (options.homehost.is_some(), "--homehost"),
         (options.uuid.is_some(), "--uuid"),
         (options.data_offset.is_some(), "--data-offset"),

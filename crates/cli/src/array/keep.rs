@@ -60,6 +60,7 @@ impl Keep {
             spares: spare.into_iter().map(device).collect::<Result<_, Failure>>()?,
             bitmap,
             ppl,
+            journal: None,
             assume_clean: false,
             data_offset: None,
             size: None,

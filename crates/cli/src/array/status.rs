@@ -4,7 +4,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use raidlab_core::{Array, Size};
-use raidlab_metadata::md::{Assembly, LogSeen};
+use raidlab_metadata::md::{Assembly, LogSeen, Out, Why};
 use serde_json::{Value, json};
 
 use super::args::Status;
@@ -94,7 +94,10 @@ fn text(found: &Found, assembly: &Assembly) -> String {
         text.push('\n');
     }
     for out in &assembly.out {
-        text.push_str(&format!("  not used  {}\n", found.told(out)));
+        text.push_str(&match out.why {
+            Why::Journal => format!("  journal   {}\n", found.paths[out.given].display()),
+            _ => format!("  not used  {}\n", found.told(out)),
+        });
     }
     for one in &found.beside {
         text.push_str(&format!("  not used  {one}\n"));
@@ -143,7 +146,9 @@ fn as_json(found: &Found) -> Value {
             "bad_sectors": one.bad.iter().map(|(_, _, len)| len.0).sum::<u64>(),
         })
     });
-    let out = assembly.out.iter().map(|out| {
+    let is_log = |out: &&Out| out.why == Why::Journal;
+    let log = assembly.out.iter().find(is_log).map(|out| path(out.given));
+    let out = assembly.out.iter().filter(|out| !is_log(out)).map(|out| {
         json!({ "path": path(out.given), "member": out.place, "reason": out.why.to_string() })
     });
     json!({
@@ -158,6 +163,7 @@ fn as_json(found: &Found) -> Value {
         "clean": assembly.clean,
         "missing": assembly.missing(),
         "members": members.collect::<Value>(),
+        "journal": log,
         "not_used": out.collect::<Value>(),
         "not_started": found.beside,
         "notes": notes(found, assembly),

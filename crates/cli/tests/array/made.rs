@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use super::{text, zeroes};
@@ -14,7 +15,7 @@ const MEMBER: u64 = 6 * MIB;
 /// Name, layout, flags, members.
 type Made = (&'static str, &'static str, &'static [&'static str], usize);
 
-const ARRAYS: [Made; 13] = [
+const ARRAYS: [Made; 14] = [
     ("five", "raid5 chunk=64K", &[], 4),
     ("six", "raid6 chunk=64K", &["--bitmap", "internal", "--metadata", "1.1"], 4),
     ("mirror", "raid1", &["--metadata", "1.0", "--bitmap", "internal"], 2),
@@ -23,6 +24,8 @@ const ARRAYS: [Made; 13] = [
     ("line", "linear", &["--metadata", "1.0"], 3),
     ("four", "raid4 chunk=64K", &["--metadata", "1.0", "--assume-clean"], 3),
     ("ppl", "raid5 chunk=64K left-asymmetric", &["--ppl", "--assume-clean"], 3),
+    // The last is the log device.
+    ("log", "raid5 chunk=64K", &[JOURNAL], 4),
     ("md9", "raid5 chunk=64K", &["--metadata", "0.90"], 4),
     ("md10", "raid6 chunk=64K", &["--metadata", "0.90", "--bitmap", "internal"], 4),
     ("md11", "raid1", &["--metadata", "0.90", "--bitmap", "internal", "--assume-clean"], 2),
@@ -30,6 +33,8 @@ const ARRAYS: [Made; 13] = [
     ("md12", "raid0 chunk=64K", &["--metadata", "0.90"], 3),
     ("md13", "linear", &["--metadata", "0.90"], 3),
 ];
+
+const JOURNAL: &str = "--write-journal";
 
 /// Creations whose places are compared: sizes of devices in MiB, raidlab's flags and mdadm's.
 const SIZES: [u64; 6] = [4, 16, 64, 1024, 4096, 8192];
@@ -59,9 +64,13 @@ fn placed(
 fn create(layout: &str, flags: &[&str], paths: &[String]) -> Ran {
     let is_old = flags.contains(&"0.90") || flags.contains(&"--homehost");
     let host: &[&str] = if is_old { &[] } else { &["--homehost", "nas"] };
-    let ran =
-        command().args(["array", "create", layout]).args(flags).args(host).args(paths).output();
-    ran.unwrap().into()
+    let (members, log) = match flags.contains(&JOURNAL) {
+        true => paths.split_at(paths.len() - 1),
+        false => (paths, &[][..]),
+    };
+    let mut create = command();
+    create.args(["array", "create", layout]).args(members).args(host).args(flags).args(log);
+    create.output().unwrap().into()
 }
 
 /// The lines of `mdadm --examine` that say where something lies.
@@ -124,20 +133,7 @@ fn arrays_of_raidlab_are_taken_by_md_and_lie_where_mdadm_puts_them() {
     let good: String =
         ARRAYS.iter().map(|(name, ..)| format!("{name} mismatches 0 equal\n")).collect();
     assert_eq!(said, good);
-    // What md wrote to them raidlab reads.
-    for (index, (name, _, _, members)) in ARRAYS.iter().enumerate() {
-        let mut paths = Vec::new();
-        for (member, file) in files.iter().enumerate().take(*members) {
-            let mut bytes = vec![0; MEMBER as usize];
-            File::open(file).unwrap().read_exact_at(&mut bytes, index as u64 * MEMBER).unwrap();
-            fs::write(path(name, member), bytes).unwrap();
-            paths.push(text(&path(name, member)));
-        }
-        let out = directory.path().join(format!("{name}.out"));
-        paths.push(text(&out));
-        raidlab([&["array", "export-file"].map(String::from)[..], &paths].concat()).good();
-        assert!(fs::read(&out).unwrap().starts_with(&pattern), "{name}");
-    }
+    read_back(&directory, &files, &pattern);
     for (number, size) in SIZES.iter().enumerate() {
         for (kind, (layout, flags, _)) in placed(number) {
             let expected = fs::read_to_string(share.join(format!("{number}-{kind}"))).unwrap();
@@ -148,6 +144,25 @@ fn arrays_of_raidlab_are_taken_by_md_and_lie_where_mdadm_puts_them() {
             assert_eq!(places(&ours), places(&expected), "{size} MiB, {layout} {flags:?}");
             fs::remove_file(file).unwrap();
         }
+    }
+}
+
+/// What md wrote to them raidlab reads.
+fn read_back(directory: &TempDir, files: &[PathBuf], pattern: &[u8]) {
+    for (index, (name, _, flags, members)) in ARRAYS.iter().enumerate() {
+        let mut paths = Vec::new();
+        for (member, file) in files.iter().enumerate().take(*members) {
+            let mut bytes = vec![0; MEMBER as usize];
+            File::open(file).unwrap().read_exact_at(&mut bytes, index as u64 * MEMBER).unwrap();
+            fs::write(directory.path().join(format!("{name}{member}")), bytes).unwrap();
+            paths.push(text(&directory.path().join(format!("{name}{member}"))));
+        }
+        let out = directory.path().join(format!("{name}.out"));
+        paths.push(text(&out));
+        // md stopped it: all that stands in its journal is on the members, too.
+        paths.extend(flags.contains(&JOURNAL).then(|| "--ignore-journal".into()));
+        raidlab([&["array", "export-file"].map(String::from)[..], &paths].concat()).good();
+        assert!(fs::read(&out).unwrap().starts_with(pattern), "{name}");
     }
 }
 
@@ -287,13 +302,61 @@ fn nothing_is_made_over_what_is_there() {
         ("raid1", &["--metadata", "0.90", "--homehost", "nas"], "has no place for a host"),
         ("raid1", &["--metadata", "0.90", "--name", "data"], "not `data`"),
         ("raid5", &["--metadata", "0.90", "--ppl"], "partial parity"),
+        ("raid1", &[JOURNAL], "a journal is for raid4, raid5 and raid6"),
     ] {
         let ran = create(layout, &[&["--overwrite"], flags].concat(), &files);
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.stderr.contains(words), "{words}: {ran:?}");
     }
+    nothing_is_made_over_what_is_on_a_log_device(&files);
     let twice = [files[1].clone(), files[1].clone()];
     let ran = create("raid1", &["--overwrite"], &twice);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("a member already"), "{ran:?}");
+}
+
+/// The last of these files is that of the log device.
+fn nothing_is_made_over_what_is_on_a_log_device(files: &[String; 3]) {
+    let [one, two, log] = files;
+    let third = format!("{one}-third");
+    let blank = vec![0; 8 * MIB as usize];
+    for path in [one, two, &third] {
+        fs::write(path, &blank).unwrap();
+    }
+    let paths = [one.clone(), two.clone(), third, log.clone()];
+    let contents = || paths.clone().map(|path| fs::read(path).unwrap());
+    let before = contents();
+    let ran = create("raid5 chunk=64K", &[JOURNAL], &paths);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains(log) && ran.stderr.contains("nas:two"), "{ran:?}");
+    let dry = ["--overwrite", "--dry-run", JOURNAL];
+    let dry = create("raid5 chunk=64K", &dry, &paths).good().stdout;
+    assert!(dry.contains(&format!("  journal   {log}  7MiB\n")), "{dry}");
+    for (flags, words) in [
+        (&["--metadata", "1.0", JOURNAL][..], "version 1.0 has no journal"),
+        (
+            &["--metadata", "0.90", "--name", "md1", "--homehost", "", JOURNAL],
+            "0.90 has no journal",
+        ),
+        (&["--bitmap", "internal", JOURNAL], "a journal or a bitmap"),
+        (&["--ppl", JOURNAL], "cannot be used with"),
+        (&["--metadata", "geom", JOURNAL], "--write-journal"),
+    ] {
+        let ran = create("raid5 chunk=64K", &[&["--overwrite"], flags].concat(), &paths);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(words), "{words}: {ran:?}");
+    }
+    assert!(contents() == before, "nothing was written");
+    let twice = [one.clone(), two.clone(), two.clone()];
+    let ran = create("raid4(2)", &[JOURNAL, "--overwrite"], &twice);
+    assert!(ran.code != Some(0) && contents() == before, "{ran:?}");
+    create("raid5 chunk=64K", &["--overwrite", JOURNAL], &paths).good();
+    let status = |flags: &[&str]| {
+        let flags = flags.iter().map(|flag| (*flag).to_owned());
+        let status = ["array", "status"].map(String::from).into_iter().chain(flags);
+        raidlab(status.chain(paths.clone()).collect::<Vec<_>>()).good().stdout
+    };
+    let told = status(&[]);
+    assert!(told.contains(&format!("  journal   {log}\n")), "{told}");
+    assert!(status(&["--json"]).contains(&format!("\"journal\": \"{log}\"")));
 }

@@ -8,7 +8,7 @@ use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, SECTOR_BYTES, Sector, Sectors,
     Settings, Volume,
 };
-use raidlab_metadata::md::journal::PAGE;
+use raidlab_metadata::md::journal::{MOST_HEADS, PAGE};
 use raidlab_metadata::md::{
     Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Why, inspect, join, keeps_bad_blocks,
 };
@@ -24,8 +24,6 @@ use crate::member::{Member, Submission};
 use crate::metadata::{Form, Metadata, look, random};
 
 const ASSEMBLE: &str = "assemble the md array";
-/// Sectors of the heads that the entries of a plan have in a journal.
-const MOST_HEADS: u64 = 3 * PAGE;
 
 /// What is to be allowed and set of an md array that is started to be written.
 #[derive(Clone, Debug, Default)]
@@ -327,7 +325,7 @@ fn config(joined: &Joined, options: &MdOptions, keeps_bad_blocks: bool) -> Engin
     let roles = u64::from(joined.layout.members);
     let in_journal = match joined.consistency {
         Consistency::Journal { sectors } => {
-            1 << (sectors.0.saturating_sub(MOST_HEADS) / roles).max(PAGE).ilog2()
+            1 << (sectors.0.saturating_sub(MOST_HEADS * PAGE) / roles).max(PAGE).ilog2()
         }
         _ => u64::MAX,
     };

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use raidlab_core::contract::{IoOp, Outcome, Pacing, RequestId, Segment, Token};
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
-use raidlab_metadata::md::{Aside, Creation, Features, Made, Role, Superblock, Version};
+use raidlab_metadata::md::{
+    Aside, Creation, Device, Features, LogDevice, Made, Superblock, Version,
+};
 use raidlab_random::SplitMix64;
 
 use crate::made::creation;
@@ -41,56 +43,39 @@ pub(crate) fn images(
     let creation = Creation { ppl: true, version, array, ..creation(layout.clone(), sectors) };
     let plan = creation.plan().unwrap();
     let image = |made: &Made| {
-        let mut bytes = vec![0; sectors as usize * SECTOR];
-        for (at, piece) in &made.pieces {
-            bytes[at.bytes() as usize..][..piece.len()].copy_from_slice(piece);
-        }
+        let mut bytes = made_image(made, sectors);
         lay_log(&mut bytes, made.superblock.clone(), log);
         bytes
     };
     plan.members.iter().flatten().map(image).collect()
 }
 
-/// The bytes of the members of a new array with a number and of its log device, of these sectors, of which nobody has
-/// used the journal yet.
+/// The bytes of the members of a new array with a number and of its log device, whose journal has so many sectors.
 pub(crate) fn with_journal(
     layout: &Layout,
     version: Version,
     (sectors, in_journal, number): (u64, u64, u8),
 ) -> Vec<Vec<u8>> {
     let array = [number + 1; 16];
-    let plan = Creation { version, array, ..creation(layout.clone(), sectors) }.plan().unwrap();
-    let members = usize::from(layout.members);
-    let journalled = |superblock: &Superblock| {
-        let mut superblock = superblock.clone();
-        superblock.features = superblock.features.with(Features::JOURNAL);
-        superblock.roles[members] = Role::Journal;
-        superblock
+    let plain = Creation { version, array, ..creation(layout.clone(), sectors) };
+    let data_offset = plain.plan().unwrap().data_offset.0;
+    let device = Device { sectors: Sectors(data_offset + in_journal), id: [0x77; 16] };
+    let journal = Some(LogDevice { device, first: 7 });
+    let plan = Creation { journal, ..plain }.plan().unwrap();
+    let image = |made: &Made| {
+        let sectors = made.superblock.data_offset + made.superblock.data_size;
+        made_image(made, sectors)
     };
-    let mut images = Vec::new();
-    for made in plan.members.iter().flatten() {
-        let mut bytes = vec![0; sectors as usize * SECTOR];
-        for (at, piece) in &made.pieces {
-            bytes[at.bytes() as usize..][..piece.len()].copy_from_slice(piece);
-        }
-        let superblock = journalled(&made.superblock);
-        let at = superblock.super_offset as usize * SECTOR;
-        superblock.emit(&mut bytes[at..][..4096]).unwrap();
-        images.push(bytes);
+    plan.members.iter().flatten().chain(&plan.journal).map(image).collect()
+}
+
+/// The bytes of a new device of so many sectors.
+pub(crate) fn made_image(made: &Made, sectors: u64) -> Vec<u8> {
+    let mut bytes = vec![0; sectors as usize * SECTOR];
+    for (at, piece) in &made.pieces {
+        bytes[at.bytes() as usize..][..piece.len()].copy_from_slice(piece);
     }
-    let first = journalled(&plan.members[0].as_ref().unwrap().superblock);
-    let log = Superblock {
-        number: members as u32,
-        device: [0x77; 16],
-        data_size: in_journal,
-        super_offset: version.superblock(Sectors(first.data_offset + in_journal)).unwrap().0,
-        ..first
-    };
-    let mut bytes = vec![0; (log.data_offset + in_journal) as usize * SECTOR];
-    let at = log.super_offset as usize * SECTOR;
-    log.emit(&mut bytes[at..][..4096]).unwrap();
-    images.push(bytes);
-    images
+    bytes
 }
 
 /// Has the superblock of a device say that its log lies so.

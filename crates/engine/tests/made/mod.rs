@@ -31,6 +31,7 @@ pub(crate) fn creation(layout: Layout, sectors: u64) -> Creation {
         version: Version::V1_2,
         bitmap: WantedBitmap::None,
         ppl: false,
+        journal: None,
         assume_clean: true,
         data_offset: None,
         size: None,

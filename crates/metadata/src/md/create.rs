@@ -11,8 +11,8 @@ use super::bitmap::HEAD as BITMAP_HEAD;
 use super::superblock::{HEAD, MOST_DEVICES};
 use super::v0::Own;
 use super::{
-    ALL, Aside, BadBlockLog, Bitmap, BitmapKind, DeviceNumbers, Features, PplHeader, Reshape, Role,
-    Superblock, V0, Version, v0, word,
+    ALL, Aside, BadBlockLog, Bitmap, BitmapKind, DeviceNumbers, Features, JournalFound, PplHeader,
+    Reshape, Role, Superblock, V0, Version, journal, v0, word,
 };
 
 /// Data start on multiples of 1 MiB.
@@ -49,6 +49,15 @@ pub struct Device {
     pub id: [u8; 16],
 }
 
+/// The log device of a new array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogDevice {
+    /// The device.
+    pub device: Device,
+    /// The number of the first block: random, so that no block that is left from before follows it.
+    pub first: u32,
+}
+
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Creation {
@@ -64,6 +73,8 @@ pub struct Creation {
     pub bitmap: WantedBitmap,
     /// Partial parity is logged (raid5).
     pub ppl: bool,
+    /// A journal is on this device (raid4, raid5, raid6).
+    pub journal: Option<LogDevice>,
     /// Redundancy is consistent already.
     pub assume_clean: bool,
     /// Where data start, instead of where mdadm has them start.
@@ -113,6 +124,8 @@ pub struct Plan {
     pub members: Vec<Option<Made>>,
     /// What is written to each spare.
     pub spares: Vec<Made>,
+    /// What is written to the log device.
+    pub journal: Option<Made>,
 }
 
 /// Whether nothing of what is written lies on another or on the data.
@@ -181,14 +194,7 @@ impl Creation {
         };
         let chunk = self.layout.chunk.0;
         let size = self.size(data)?;
-        let has_bitmap = match self.bitmap {
-            WantedBitmap::None => false,
-            WantedBitmap::Internal => true,
-            WantedBitmap::Auto => {
-                self.layout.level.is_redundant() && !self.ppl && size > BITMAP_FROM
-            }
-        };
-        let bitmap = has_bitmap.then(|| self.bitmap(size));
+        let bitmap = self.has_bitmap(size).then(|| self.bitmap(size));
         let mut superblock = Superblock {
             features: Features(0),
             array: self.array,
@@ -232,8 +238,9 @@ impl Creation {
         };
         let members = self.devices.iter().enumerate().map(member).collect::<Result<_, _>>()?;
         let spares = self.spares.iter().enumerate().map(spare).collect::<Result<_, _>>()?;
+        let journal = self.journal.map(|log| self.made_log(&log, &superblock)).transpose()?;
         let (size, data_offset) = (Sectors(size), Sectors(data_offset));
-        Ok(Plan { size, data_offset, bitmap, members, spares })
+        Ok(Plan { size, data_offset, bitmap, members, spares, journal })
     }
 
     /// The level and the word for its layout, if all that is asked for can be.
@@ -286,6 +293,9 @@ impl Creation {
         if self.ppl && self.bitmap == WantedBitmap::Internal {
             return wrong("an array has a bitmap or a log of partial parity, not both".into());
         }
+        if self.journal.is_some() {
+            self.check_journal()?;
+        }
         if self.version == Version::V0_90 {
             self.check_v0()?;
         }
@@ -296,6 +306,35 @@ impl Creation {
             ));
         }
         Ok(numbers)
+    }
+
+    /// What an array with a journal cannot have. It is used in pages.
+    fn check_journal(&self) -> Result<(), Impossible> {
+        let wrong = |what: String| Err(Impossible(what));
+        let layout = &self.layout;
+        if !layout.level.has_stripes() {
+            return wrong(format!(
+                "a journal is for raid4, raid5 and raid6, not for {}",
+                layout.level
+            ));
+        }
+        if !matches!(self.version, Version::V1_1 | Version::V1_2) {
+            return wrong(format!(
+                "an array of version {} has no journal: use 1.1 or 1.2",
+                self.version
+            ));
+        }
+        if self.bitmap == WantedBitmap::Internal || self.ppl {
+            let other = if self.ppl { "a log of partial parity" } else { "a bitmap" };
+            return wrong(format!("an array has a journal or {other}, not both"));
+        }
+        if let Some(start) = self.data_offset.filter(|at| !at.0.is_multiple_of(journal::PAGE)) {
+            let page = Sectors(journal::PAGE);
+            return wrong(format!(
+                "with a journal data start at a multiple of {page}, not at {start}"
+            ));
+        }
+        Ok(())
     }
 
     /// What version 0.90 cannot hold.
@@ -427,6 +466,18 @@ impl Creation {
         }
     }
 
+    /// Whether there is a bitmap on members of which so much is used.
+    fn has_bitmap(&self, size: u64) -> bool {
+        let has_log = self.ppl || self.journal.is_some();
+        match self.bitmap {
+            WantedBitmap::None => false,
+            WantedBitmap::Internal => true,
+            WantedBitmap::Auto => {
+                self.layout.level.is_redundant() && !has_log && size > BITMAP_FROM
+            }
+        }
+    }
+
     /// The bitmap of members of which so much is used.
     fn bitmap(&self, size: u64) -> Bitmap {
         let covered = match self.layout.level.redundancy() {
@@ -496,14 +547,21 @@ impl Creation {
 
     /// How many numbers devices have.
     fn numbers(&self) -> usize {
-        let more = self.spares.len() + usize::from(self.begins_with_rebuild());
-        usize::from(self.layout.members) + more
+        self.number_of_log()
+            + usize::from(self.journal.is_some())
+            + usize::from(self.begins_with_rebuild())
     }
 
-    /// The number of a member's device: of one that is to be rebuilt the first behind the spares.
+    /// The number of the log device: the first behind the spares.
+    fn number_of_log(&self) -> usize {
+        self.devices.len() + self.spares.len()
+    }
+
+    /// The number of a member's device: of one that is to be rebuilt the first behind spares and log device.
     fn number_of(&self, place: usize) -> u32 {
         let is_rebuilt = self.begins_with_rebuild() && place + 1 == self.devices.len();
-        (if is_rebuilt { self.devices.len() + self.spares.len() } else { place }) as u32
+        let behind = self.number_of_log() + usize::from(self.journal.is_some());
+        (if is_rebuilt { behind } else { place }) as u32
     }
 
     fn resync(&self) -> u64 {
@@ -526,6 +584,9 @@ impl Creation {
             if device.is_some() {
                 roles[place] = Role::Member(place as u16);
             }
+        }
+        if self.journal.is_some() {
+            roles[self.number_of_log()] = Role::Journal;
         }
         roles
     }
@@ -558,6 +619,9 @@ impl Creation {
             superblock.features = superblock.features.with(Features::PPLS);
             let offset = if behind { PAGE as i64 } else { -((PPL + PAGE) as i64) };
             superblock.aside = Aside::PartialParity { offset: offset as i16, size: PPL as u16 };
+        }
+        if self.journal.is_some() {
+            superblock.features = superblock.features.with(Features::JOURNAL);
         }
         if let Some(v0) = &mut superblock.v0 {
             superblock.bad_blocks = BadBlockLog::default();
@@ -635,5 +699,26 @@ impl Creation {
             true => Ok(Made { superblock, pieces }),
             false => Err(no_room()),
         }
+    }
+
+    /// What the log device is given: a member's superblock with its own role, and the first block of the journal.
+    fn made_log(&self, log: &LogDevice, array: &Superblock) -> Result<Made, Impossible> {
+        let members = u64::from(self.layout.members);
+        let least = Sectors(array.data_offset + journal::least(members));
+        if log.device.sectors < least {
+            return Err(Impossible(format!(
+                "the log device has {}, and needs {least}: data would start at {} of it, as on members",
+                log.device.sectors,
+                Sectors(array.data_offset)
+            )));
+        }
+        let number = self.number_of_log() as u32;
+        let mut made = self.made("the log device", number, &log.device, array, None)?;
+        let (position, block) =
+            journal::begin_anew(&self.array, &JournalFound::default(), log.first);
+        // Before the superblock.
+        let last = made.pieces.len() - 1;
+        made.pieces.insert(last, (Sector(array.data_offset + position), block));
+        Ok(made)
     }
 }

@@ -28,7 +28,9 @@ mod v0;
 
 pub use assemble::{Allowed, Assembly, Cannot, Out, Place, Why, assemble};
 pub use bitmap::{Bitmap, BitmapKind};
-pub use create::{Creation, Device, Impossible, Made, Plan, WantedBitmap, usual_data_offset};
+pub use create::{
+    Creation, Device, Impossible, LogDevice, Made, Plan, WantedBitmap, usual_data_offset,
+};
 pub use device_numbers::DeviceNumbers;
 pub use features::Features;
 pub use format::{Md, Ready};

@@ -93,6 +93,7 @@ pub(crate) fn creation(layout: Layout, sectors: u64) -> Creation {
         layout,
         bitmap: WantedBitmap::None,
         ppl: false,
+        journal: None,
         assume_clean: false,
         data_offset: None,
         size: None,

@@ -246,6 +246,9 @@ pub(super) fn text(status: &Value) -> String {
     for spare in status["spares"].as_array().map_or(&[][..], Vec::as_slice) {
         text.push_str(&format!("  spare     {}\n", spare.as_str().unwrap_or("")));
     }
+    if let Some(log) = status["journal"].as_str() {
+        text.push_str(&format!("  journal   {log}\n"));
+    }
     if let Some(file) = status["file"].as_str() {
         text.push_str(&format!("served as {file}\n"));
     }

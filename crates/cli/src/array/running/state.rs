@@ -53,6 +53,8 @@ pub(super) struct Names {
     /// Devices of members, then of what is to replace them.
     pub(super) members: Vec<Option<PathBuf>>,
     pub(super) spares: Vec<PathBuf>,
+    /// The log device.
+    journal: Option<PathBuf>,
     pub(super) scrubs: u64,
     pub(super) scrubbed: Option<Scrubbed>,
 }
@@ -75,6 +77,7 @@ impl Names {
             layout: String::new(),
             members: members.chain(order.iter().map(|_| None)).collect(),
             spares: spares.iter().copied().map(path).collect(),
+            journal: None,
             scrubs: 0,
             scrubbed: None,
         }
@@ -82,6 +85,11 @@ impl Names {
 
     pub(super) fn of(self, name: &str, array: [u8; 16], layout: &Layout) -> Self {
         Self { name: name.to_owned(), array, layout: layout.to_string(), ..self }
+    }
+
+    /// The same with this log device.
+    pub(super) fn logged_on(self, journal: Option<PathBuf>) -> Self {
+        Self { journal, ..self }
     }
 
     /// The same of an array below another one, which is known by this name there.
@@ -201,6 +209,7 @@ impl Names {
             "consistent": status.synced_to == raidlab_core::Sector::MAX,
             "members": members,
             "spares": self.spares.iter().map(|path| path.display().to_string()).collect::<Value>(),
+            "journal": self.journal.as_ref().map(|path| path.display().to_string()),
             "work": work,
             "scrubs": self.scrubs,
             "scrubbed": self.scrubbed.map(|one| json!({

@@ -37,10 +37,18 @@ const GAP: u64 = 10_000;
 pub const TURNS: u64 = 4;
 /// Pages of the smallest ring that is written.
 const LEAST_PAGES: u64 = 64;
+/// Pages of the heads that an entry of the array has at most: of its blocks, and where the ring comes around.
+pub const MOST_HEADS: u64 = 3;
 
 const DATA: u16 = 0;
 const PARITY: u16 = 1;
 const FLUSHED: u16 = 2;
+
+/// Sectors of the smallest ring of an array of so many members: the array takes a row at once.
+pub const fn least(members: u64) -> u64 {
+    let pages = TURNS * (members + MOST_HEADS);
+    PAGE * if pages > LEAST_PAGES { pages } else { LEAST_PAGES }
+}
 
 /// What a journal cannot be replayed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

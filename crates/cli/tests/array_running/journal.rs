@@ -1,0 +1,105 @@
+//! Arrays with a journal: what stands in it is replayed, into an overlay too.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use raidlab_core::contract::Record;
+use raidlab_engine::{FileMember, FileOptions, Member};
+use raidlab_metadata::md::{Journal, inspect};
+
+use super::{Harness, MIB, Run};
+use crate::nbd_client::Client;
+use crate::support::{Ran, raidlab};
+
+const PAGE: usize = 4096;
+const CHUNK: u64 = 64 << 10;
+const ALL: [&str; 4] = ["0", "1", "2", "x"];
+
+/// An array of three files and the log device `x`, in whose journal writes stand that are nowhere else: of the first
+/// page of each chunk of the first row.
+fn journalled(name: &str) -> Harness {
+    let harness = Harness::new(name, "raid5 chunk=64K", 3, &["--assume-clean"]);
+    let log = harness.path("x");
+    let mut create = ["array", "create", "raid5 chunk=64K"].map(str::to_owned).to_vec();
+    create.extend(["0", "1", "2"].map(|one| harness.path(one)));
+    create.extend(["--overwrite", "--assume-clean", "--write-journal", &log].map(str::to_owned));
+    raidlab(create).good();
+    let options = FileOptions { direct: false, ..FileOptions::default() };
+    let mut device = Member::from(FileMember::open(Path::new(&log), options).unwrap());
+    let inspected = inspect(&mut device);
+    let mut journal = Journal::of(&mut device, inspected.superblock().unwrap()).unwrap();
+    drop(device);
+    let entry = journal.entry(0, [0b111, 0]);
+    assert!(matches!(entry, Record::JournalEntry { .. }));
+    let rows = journal.rows(&entry).unwrap();
+    let pages = [0xa5, 0x3c, 0xa5 ^ 0x3c].map(|byte: u8| vec![byte; PAGE]);
+    let sums: Vec<u32> = pages.iter().map(|page| journal.sum([&page[..]].into_iter())).collect();
+    journal.begin();
+    journal.add(&rows, 0, &sums);
+    let mut bytes = vec![0; PAGE];
+    let put = journal.put(&mut bytes).unwrap();
+    pages.iter().for_each(|page| bytes.extend(page));
+    File::options().write(true).open(&log).unwrap().write_all_at(&bytes, put.at.bytes()).unwrap();
+    harness
+}
+
+fn serve(harness: &Harness, devices: &[&str], flags: &[&str]) -> (Run, Client) {
+    let address = format!("unix:{}", harness.path("nbd"));
+    let flags: Vec<&str> = ["--nbd", &address].iter().chain(flags).copied().collect();
+    let run = harness.assemble(devices, &flags);
+    (run, Client::unix(Path::new(&harness.path("nbd")), "array"))
+}
+
+fn stop(harness: &Harness, (run, client): (Run, Client)) {
+    drop(client);
+    harness.until("\"clients\": 0");
+    harness.stop(run);
+}
+
+/// Whether the pages of the journal are read.
+fn is_replayed(client: &mut Client) -> bool {
+    let [one, other] = [0, CHUNK].map(|at| client.read(at, PAGE as u64));
+    let is_new = one == [0xa5; PAGE] && other == [0x3c; PAGE];
+    assert!(is_new || [one, other].concat().iter().all(|byte| *byte == 0), "half of it");
+    is_new
+}
+
+fn refused(harness: &Harness, devices: &[&str], flags: &[&str]) -> String {
+    let ran: Ran =
+        harness.assembling(devices, flags).stderr(Stdio::piped()).output().unwrap().into();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    ran.stderr
+}
+
+#[test]
+fn a_journal_is_replayed_into_an_overlay() {
+    let harness = journalled("journal-overlay");
+    let before = harness.bytes(&ALL);
+    let told = refused(&harness, &ALL, &[]);
+    assert!(told.contains("writes stand in its journal"), "{told}");
+    let mut read = serve(&harness, &ALL, &["--ignore-journal"]);
+    assert!(!is_replayed(&mut read.1));
+    stop(&harness, read);
+    let overlay = harness.path("o");
+    let mut run = serve(&harness, &ALL, &["--overlay", &overlay]);
+    assert!(is_replayed(&mut run.1));
+    let status = harness.status();
+    assert!(status.contains("\"consistency\": \"journal\""), "{status}");
+    assert!(status.contains(&format!("\"journal\": {:?}", harness.path("x"))), "{status}");
+    run.1.write(MIB, &[7; PAGE]);
+    assert!(harness.bytes(&ALL) == before, "while it runs");
+    // Cut off: what was written last stands in the overlay's journal.
+    drop(run);
+    fs::remove_file(harness.path("nbd")).unwrap();
+    let mut run = serve(&harness, &ALL, &["--overlay", &overlay]);
+    assert!(is_replayed(&mut run.1) && run.1.read(MIB, PAGE as u64) == [7; PAGE]);
+    stop(&harness, run);
+    assert!(harness.bytes(&ALL) == before);
+    // The devices alone are as they were, and the same is done to them with --write.
+    let mut run = serve(&harness, &ALL, &["--write"]);
+    assert!(is_replayed(&mut run.1) && run.1.read(MIB, PAGE as u64) == [0; PAGE]);
+    assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
+    stop(&harness, run);
+}

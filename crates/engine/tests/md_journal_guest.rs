@@ -9,7 +9,7 @@
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::{Layout, Sectors};
+use raidlab_core::{Layout, Sector, Sectors};
 use raidlab_metadata::md::Version;
 
 use crate::extent::Extent;
@@ -272,4 +272,81 @@ fn md_and_raidlab_replay_each_others_journals() {
         assert_eq!(output.status, 125, "the kernel crashes: {output:?}");
     }
     crashed.iter().for_each(|(section, case)| take_crashed(&files, *section, case));
+}
+
+/// How the journal of an array was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GivenUp {
+    /// At a start without its device, after which the array was stopped.
+    AtStart,
+    /// The same, and cut off with requests under way.
+    CutOff,
+    /// Its device failed while the array ran.
+    Running,
+}
+
+/// An array of raidlab's with a journal that was given up, its devices and what it holds.
+fn give_up(how: GivenUp, number: u8) -> (Bench, Vec<u8>) {
+    let layout: Layout = RAID5.parse().unwrap();
+    let sectors = (MEMBER / SECTOR) as u64;
+    let images = with_journal(&layout, Version::V1_2, (sectors, 8192, number));
+    let mut bench = bench(images, WRITTEN, u64::from(number) + 1);
+    let engine = bench.start(&[]).unwrap();
+    let left = bench.live(engine, 400);
+    bench.restart(left);
+    let log = usize::from(layout.members);
+    let lost: &[usize] = if how == GivenUp::Running { &[] } else { &[log] };
+    bench.allowed.ignore_journal = how != GivenUp::Running;
+    let mut engine = bench.start(lost).unwrap();
+    if how == GivenUp::Running {
+        bench.drives[log].fail();
+        engine.write_at(Sector(0), &[7; 4 * BLOCK]).unwrap();
+        engine.flush().unwrap();
+    }
+    bench.believe(&mut engine);
+    let found = bench.read(&mut engine);
+    match how {
+        GivenUp::CutOff => {
+            let left = bench.live(engine, 400);
+            bench.restart(left);
+        }
+        _ => engine.stop().unwrap(),
+    }
+    (bench, found)
+}
+
+/// md starts such an array without being forced to, whether it is given the old log device or not.
+#[test]
+fn md_goes_on_where_a_journal_was_given_up() {
+    let Some(guest) = guest_or_skip("md_goes_on_where_a_journal_was_given_up") else { return };
+    let all = [GivenUp::AtStart, GivenUp::CutOff, GivenUp::Running];
+    let guest = guest.cut(&[MEMBER as u64; 3]);
+    let files = Files::new("md-journal-given-up", LOG + 1, all.len(), 0);
+    let numbers = || (0..3).chain([LOG]);
+    let mut script = String::new();
+    let mut benches = Vec::new();
+    for (section, how) in all.into_iter().enumerate() {
+        let (mut bench, found) = give_up(how, section as u8);
+        let images: Vec<Vec<u8>> =
+            bench.drives.iter().map(|drive| drive.cut(&mut bench.random)).collect();
+        files.write(section, numbers(), &images);
+        let (first, again) =
+            (devices(section, numbers(), Some(LOG)), devices(section, numbers(), None));
+        script.push_str(&format!(
+            "{}quietly mdadm --assemble $md {first}\npolicy resync\nidle\nconsistent\n\
+             quietly dd if=$md of=$SHARE/{section}-data bs=64k count={} iflag=direct\n\
+             quietly mdadm --stop $md\nquietly mdadm --assemble $md {again}\npolicy resync\nconsistent\n\
+             quietly mdadm --stop $md\n",
+            head(section),
+            (WRITTEN * SECTOR).div_ceil(65536),
+        ));
+        benches.push((bench, found, how));
+    }
+    files.run(&guest, &script).expect_success("md goes on without");
+    for (section, (mut bench, before, how)) in benches.into_iter().enumerate() {
+        let found = fs::read(files.share(&format!("{section}-data"))).unwrap();
+        let found = &found[..WRITTEN * SECTOR];
+        assert!(how == GivenUp::CutOff || found == before, "{how:?}");
+        bench.compare(found, None, &format!("{how:?}"));
+    }
 }

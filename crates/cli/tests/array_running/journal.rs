@@ -103,3 +103,45 @@ fn a_journal_is_replayed_into_an_overlay() {
     assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
     stop(&harness, run);
 }
+
+/// Without its log device an array is written to only when the journal is to be given up, and never replayed again.
+#[test]
+fn a_lost_journal_is_given_up_when_told() {
+    let harness = journalled("journal-lost");
+    let before = harness.bytes(&ALL);
+    let (members, overlay) = (["0", "1", "2"], harness.path("o"));
+    let give_up = ["--write", "--ignore-journal"];
+    for (devices, flags, words) in [
+        (&members[..], &["--write"][..], "--ignore-journal gives it up for good"),
+        (&members[..], &["--overlay", &overlay], "--ignore-journal gives it up for good"),
+        (&ALL, &give_up, "its journal is among the devices"),
+        (&["0", "2"], &give_up, "--run"),
+        (&["0", "2"], &["--write", "--ignore-journal", "--run"], "--allow-dirty-degraded"),
+    ] {
+        let told = refused(&harness, devices, flags);
+        assert!(told.contains(words), "{devices:?} {flags:?}: {told}");
+    }
+    fs::remove_file(&overlay).unwrap();
+    let mut run = serve(&harness, &members, &["--overlay", &overlay, "--ignore-journal"]);
+    assert!(!is_replayed(&mut run.1));
+    stop(&harness, run);
+    assert!(
+        harness.bytes(&ALL) == before,
+        "what is refused, or goes to an overlay, changes nothing"
+    );
+    let mut run = serve(&harness, &members, &give_up);
+    harness.until("\"consistent\": true");
+    let status = harness.status();
+    assert!(status.contains("\"consistency\": \"resync\"") && status.contains("\"journal\": null"));
+    run.1.write(CHUNK, &[9; PAGE]);
+    stop(&harness, run);
+    // From now on it has none, with the device as without.
+    let mut run = serve(&harness, &ALL, &["--write"]);
+    assert_eq!([0, CHUNK].map(|at| run.1.read(at, PAGE as u64)[0]), [0, 9]);
+    assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
+    stop(&harness, run);
+    let all = ALL.map(|one| harness.path(one));
+    let found = raidlab(["array", "status"].map(str::to_owned).iter().chain(&all)).good().stdout;
+    let of_log = format!("not used  {}: failed, or taken out", all[3]);
+    assert!(found.contains(&of_log) && found.contains("all members there"), "{found}");
+}

@@ -162,6 +162,9 @@ impl Engine {
                 metadata.records.know(place, looked);
             }
         }
+        if let Some(number) = joined.former_journal {
+            metadata.records.device_numbers().add_faulty(number);
+        }
         if joined.log_header.is_some() {
             let start = |place| {
                 let kept = metadata.records.places(MemberIndex(place)).md();

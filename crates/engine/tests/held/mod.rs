@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use raidlab_core::contract::{IoOp, Outcome, Pacing, RequestId, Segment, Token};
+use raidlab_core::contract::{IoOp, IoOutcome, Outcome, Pacing, RequestId, Segment, Token};
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, MemberRequest, MemberStore};
 use raidlab_metadata::md::{
-    Aside, Creation, Device, Features, LogDevice, Made, Superblock, Version,
+    Allowed, Aside, Creation, Device, Features, LogDevice, Made, Superblock, Version,
 };
 use raidlab_random::SplitMix64;
 
@@ -101,6 +101,8 @@ struct Holding {
     held: Vec<MemberRequest>,
     /// Requests are kept until [`Drive::go_on`].
     holds: bool,
+    /// Nothing is carried out any more.
+    fails: bool,
 }
 
 #[derive(Clone)]
@@ -110,11 +112,16 @@ impl Drive {
     pub(crate) fn new(durable: &[u8]) -> Self {
         let drive = power::Drive::new((durable.len() / SECTOR) as u64);
         drive.put(0, durable);
-        Self(Arc::new(Mutex::new(Holding { drive, held: Vec::new(), holds: false })))
+        Self(Arc::new(Mutex::new(Holding { drive, held: Vec::new(), holds: false, fails: false })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Holding> {
         self.0.lock().unwrap()
+    }
+
+    /// It fails from now on.
+    pub(crate) fn fail(&self) {
+        self.lock().fails = true;
     }
 
     fn hold(&self, on: bool) {
@@ -157,6 +164,7 @@ impl MemberStore for Drive {
     fn submit(&mut self, request: MemberRequest) {
         let mut drive = self.lock();
         match drive.holds {
+            _ if drive.fails => request.complete(IoOutcome::Gone),
             true => drive.held.push(request),
             false => drive.drive.submit(request),
         }
@@ -184,6 +192,8 @@ pub(crate) struct Bench {
     pub(crate) members: Vec<u16>,
     /// Sectors that are written together.
     pub(crate) unit: usize,
+    /// What a start is allowed.
+    pub(crate) allowed: Allowed,
     next: u64,
 }
 
@@ -198,7 +208,15 @@ impl Bench {
     pub(crate) fn new(images: Vec<Vec<u8>>, sectors: usize, seed: u64) -> Self {
         let drives = images.iter().map(|image| Drive::new(image)).collect();
         let model = vec![vec![(0, 0)]; sectors];
-        Self { random: SplitMix64::new(seed), drives, model, members: Vec::new(), unit: 1, next: 1 }
+        Self {
+            random: SplitMix64::new(seed),
+            drives,
+            model,
+            members: Vec::new(),
+            unit: 1,
+            allowed: Allowed::default(),
+            next: 1,
+        }
     }
 
     /// Assembles it without the drives that are `lost`, and makes its redundancy consistent.
@@ -206,7 +224,8 @@ impl Bench {
         self.drives.iter().for_each(|drive| drive.hold(false));
         let there = self.drives.iter().enumerate().filter(|(number, _)| !lost.contains(number));
         let devices = there.map(|(_, drive)| Member::from(drive.clone())).collect();
-        let options = MdOptions { run: true, ..MdOptions::default() };
+        let allowed = self.allowed.clone();
+        let options = MdOptions { allowed, run: true, ..MdOptions::default() };
         let (mut engine, _) =
             Engine::assemble_md(devices, &options).map_err(|error| error.to_string())?;
         engine.pace(Pacing::between(u64::MAX, u64::MAX)).unwrap();
@@ -388,6 +407,15 @@ impl Bench {
         let mut bytes = vec![0; self.model.len() * SECTOR];
         engine.read_at(Sector(0), &mut bytes).unwrap();
         bytes
+    }
+
+    /// What an array holds is what it is to hold.
+    pub(crate) fn believe(&mut self, engine: &mut Engine) {
+        let found = self.read(engine);
+        for (values, sector) in self.model.iter_mut().zip(found.chunks_exact(SECTOR)) {
+            assert!(sector.iter().all(|byte| *byte == sector[0]));
+            *values = vec![(sector[0], 0)];
+        }
     }
 
     /// Takes over what the power cut left.

@@ -109,7 +109,8 @@ pub struct Allowed {
     /// Parity of an array that was not stopped cleanly may be used for members that are missing: what was being written
     /// may come out wrong.
     pub dirty_degraded: bool,
-    /// Writes that stand in a journal and not on the members may be missing in what is read.
+    /// Writes that stand in a journal and not on the members may be missing in what is read. For writing: a journal
+    /// whose log device is missing or out of date is given up, and all redundancy made consistent.
     pub ignore_journal: bool,
     /// Devices, by the order they were given in, that are left out.
     pub without: Vec<usize>,
@@ -238,6 +239,10 @@ pub enum Cannot {
     DirtyDegraded(Vec<u16>),
     /// Writes stand in a log that is not replayed for reading; which.
     Log(&'static str),
+    /// The log device of its journal is missing or out of date.
+    JournalLost,
+    /// Its journal was to be given up, and is there.
+    JournalThere,
     /// It is of a kind that this version only reads.
     NotWritten(String),
     /// Not all of the bitmap of a device that was given is known, so that none of it could be written.
@@ -279,6 +284,15 @@ impl fmt::Display for Cannot {
                 "writes stand in its {which} of which it is not known whether they are on the members too; \
                  `array assemble --write` replays it, as does mdadm --assemble; --ignore-journal reads what is on the \
                  members"
+            ),
+            Self::JournalLost => f.write_str(
+                "its journal is not among the devices, or out of date, and may hold writes that are nowhere else: give \
+                 it; --ignore-journal gives it up for good: writes that stand in it alone are lost, and all redundancy \
+                 is made consistent",
+            ),
+            Self::JournalThere => f.write_str(
+                "its journal is among the devices, and is replayed: leave --ignore-journal out; to give the journal up \
+                 leave its device out",
             ),
             Self::NotWritten(what) => {
                 write!(f, "the array is only read in this version: {what}")
@@ -544,6 +558,8 @@ fn out_of_date(one: &Superblock, newest: &Superblock, purpose: Purpose) -> Optio
     match one.role() {
         Role::Spare => return Some(Why::Spare),
         Role::Faulty => return Some(Why::Failed),
+        // One that was given up, or failed, is none any more.
+        Role::Journal if !newest.features.has(Features::JOURNAL) => return Some(Why::Failed),
         Role::Journal => return Some(stale.unwrap_or(Why::Journal)),
         Role::Member(_) => {}
     }

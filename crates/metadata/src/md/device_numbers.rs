@@ -49,6 +49,11 @@ impl DeviceNumbers {
         self.spares.push(number);
     }
 
+    /// A device with this number is out of service for good, and may still be given.
+    pub fn add_faulty(&mut self, number: u16) {
+        self.faulty.push(number);
+    }
+
     /// A number that nobody has of so many: the first behind those of the members, as mdadm gives them; then, where
     /// there are all that newer versions have, any.
     pub fn free(&self, most: usize) -> Option<u16> {

@@ -39,6 +39,8 @@ pub struct Joined {
     pub spares: Vec<usize>,
     /// The log device of an array with a journal, by the order they were given in.
     pub journal: Option<usize>,
+    /// The number of the log device of a journal that is given up.
+    pub former_journal: Option<u16>,
     /// What was given and is not in service.
     pub out: Vec<Out>,
     /// Members that are missing although the newest superblock has them in service.
@@ -68,7 +70,8 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         .iter()
         .map(|place| place.given.and_then(|given| all[given].superblock()))
         .collect();
-    let journal = journal(newest, &mut assembly)?;
+    let journal = journal(newest, &mut assembly, allowed)?;
+    let is_given_up = newest.features.has(Features::JOURNAL) && journal.is_none();
     let consistency = match journal {
         Some(given) => Consistency::Journal { sectors: in_journal(&all[given]) },
         None => consistency(all, &assembly.places, newest, &assembly.layout)?,
@@ -78,7 +81,14 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
     let named = unnamed(newest);
     let mut absent = assembly.failed();
     absent.iter_mut().zip(named).for_each(|(word, named)| *word &= !named);
-    let state = state(&with, newest, consistency, all, &assembly.places);
+    let mut state = state(&with, newest, consistency, all, &assembly.places);
+    let mut former_journal = None;
+    if is_given_up {
+        let number = newest.roles.iter().position(|role| *role == Role::Journal);
+        former_journal = number.map(|number| number as u16);
+        // While a journal is in use md's superblocks say that all is consistent.
+        (state.clean, state.synced_to) = (false, Sector(0));
+    }
     let mut events: Vec<u64> = with.iter().map(|one| one.map_or(0, |one| one.events)).collect();
     let log = journal.and_then(|given| all[given].superblock());
     let mut journal_events = log.map_or(0, |one| one.events);
@@ -101,6 +111,7 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         order: assembly.places.iter().map(|place| place.given).collect(),
         starts: assembly.places.iter().map(|place| place.data_offset).collect(),
         journal,
+        former_journal,
         journal_events,
         spares: assembly.out.iter().filter(is_spare).map(|out| out.given).collect(),
         absent,
@@ -114,23 +125,31 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
     })
 }
 
-/// The log device of an array with a journal, which is none of those that are out.
-fn journal(newest: &Superblock, assembly: &mut super::Assembly) -> Result<Option<usize>, Cannot> {
+/// The log device of an array with a journal, which is none of those that are out; `None` of one that is given up, too.
+fn journal(
+    newest: &Superblock,
+    assembly: &mut super::Assembly,
+    allowed: &Allowed,
+) -> Result<Option<usize>, Cannot> {
     if !newest.features.has(Features::JOURNAL) {
         return Ok(None);
     }
     if newest.features.has(Features::BITMAP) || newest.features.has_ppl() {
         return Err(not_written("it has a journal and another log beside it".into()));
     }
-    let Some(at) = assembly.out.iter().position(|out| out.why == Why::Journal) else {
-        return Err(not_written(
-            "its journal is not among the devices, or out of date, and may hold writes that are nowhere else: give it, \
-             or let md go on without: mdadm --assemble --force starts the array read-only, and `resync` written to \
-             md/consistency_policy of its device in /sys/block takes the journal away"
-                .into(),
-        ));
-    };
-    Ok(Some(assembly.out.remove(at).given))
+    let at = assembly.out.iter().position(|out| out.why == Why::Journal);
+    match (at, allowed.ignore_journal) {
+        (Some(_), true) => Err(Cannot::JournalThere),
+        (Some(at), false) => Ok(Some(assembly.out.remove(at).given)),
+        (None, false) => Err(Cannot::JournalLost),
+        (None, true) => {
+            assembly.notes.push(
+                "its journal is given up: writes that stand in it alone are lost, and all redundancy is made consistent"
+                    .into(),
+            );
+            Ok(None)
+        }
+    }
 }
 
 /// Sectors that the array may have in the journal of a device.

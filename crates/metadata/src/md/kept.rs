@@ -233,7 +233,9 @@ impl Kept {
         }
         one.roles = device_numbers.roles(said.failed, device, one.roles.len());
         if !said.journal {
+            // One that failed, or was given up, is never to be replayed again.
             device_numbers.leave_journal(&mut one.roles);
+            one.features = Features(one.features.0 & !Features::JOURNAL.0);
         }
         one.events = said.events;
         one.updated = device_numbers.now;

@@ -2,10 +2,10 @@
 
 use raidlab_metadata::md::{
     Allowed, Aside, Assembly, Cannot, Features, Inspected, LogSeen, PplEntry, PplHeader, Role,
-    Superblock, assemble, inspect, join,
+    Superblock, Why, assemble, inspect, join,
 };
 
-use raidlab_core::{Sector, Sectors};
+use raidlab_core::{Consistency, Sector, Sectors};
 use raidlab_metadata::MetadataFormat;
 use raidlab_metadata::md::Md;
 
@@ -184,4 +184,36 @@ fn writes_in_a_journal_are_not_passed_over_in_silence() {
         let notes = decide(&others, false).unwrap().notes;
         assert!(notes.iter().any(|note| note.contains("not among the devices")), "{notes:?}");
     }
+}
+
+/// For writing the log device is used, or given up when it is missing or out of date and that is allowed.
+#[test]
+fn a_journal_is_given_up_only_when_told() {
+    let all = |features: Features| {
+        [0, 1, 2].map(|place| {
+            let mut one = Superblock { features, events: 9, ..raid5(3, place) };
+            one.roles[3] = Role::Journal;
+            seen(&one)
+        })
+    };
+    let log = |events: u64| seen(&Superblock { events, ..journal(0) });
+    let join = |features: Features, log: Option<Inspected>, ignore_journal: bool| {
+        let allowed = Allowed { ignore_journal, ..Allowed::default() };
+        join(&[&all(features)[..], log.as_slice()].concat(), &allowed)
+    };
+    let journal = Features::JOURNAL;
+    let used = join(journal, Some(log(9)), false).unwrap();
+    assert_eq!((used.journal, used.former_journal), (Some(3), None));
+    assert_eq!(join(journal, Some(log(9)), true), Err(Cannot::JournalThere));
+    for log in [None, Some(log(7))] {
+        assert_eq!(join(journal, log.clone(), false), Err(Cannot::JournalLost));
+        let given_up = join(journal, log, true).unwrap();
+        assert_eq!((given_up.journal, given_up.former_journal), (None, Some(3)));
+        assert_eq!(given_up.consistency, Consistency::Resync);
+        assert!(given_up.notes[0].contains("is given up"), "{:?}", given_up.notes);
+    }
+    // Of an array that has none any more.
+    let without = join(Features(0), Some(log(9)), false).unwrap();
+    assert_eq!((without.journal, without.former_journal), (None, None));
+    assert!(without.out.iter().any(|out| out.given == 3 && out.why == Why::Failed));
 }

@@ -23,6 +23,7 @@ mod lower_arrays;
 mod md;
 mod md_crash;
 mod md_journal;
+mod md_journal_replay;
 mod md_ppl;
 mod members;
 mod metadata;

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::extent::Extent;
 use crate::held::{Bench, Drive, Left, with_journal};
-use raidlab_core::contract::{IoOp, IoOutcome};
+use crate::md_journal_replay::{Limited, left};
+use raidlab_core::contract::IoOutcome;
 use raidlab_core::{Consistency, Layout, Sector, Sectors};
 use raidlab_engine::{Engine, MdFound, MdOptions, Member, MemberRequest, MemberStore};
 use raidlab_metadata::md::{Allowed, Features, Role, Version, inspect, journal};
@@ -140,19 +141,6 @@ fn a_log_device_that_failed_is_not_believed_again() {
     }
 }
 
-/// An array that was cut off with requests under way, and how many members it has.
-fn left(seed: u64) -> (Bench, usize) {
-    let layout: Layout =
-        ["raid5(3) chunk=16K", "raid6(4) chunk=16K"][(seed % 2) as usize].parse().unwrap();
-    let images = with_journal(&layout, Version::V1_2, (SECTORS, 2048, 0));
-    let mut bench = Bench::new(images, WRITTEN, seed);
-    bench.unit = 8;
-    let engine = bench.start(&[]).unwrap();
-    let left = bench.live(engine, 300);
-    bench.restart(left);
-    (bench, usize::from(layout.members))
-}
-
 /// Only when told an array goes on without a journal whose device is lost, or out of date; then all of its redundancy
 /// is made, and nothing that is written from then on is written over when the device comes back.
 #[test]
@@ -251,62 +239,4 @@ fn a_journal_may_be_given_up_in_the_midst_of_it() {
         }
     }
     assert!(answered > 20, "{answered}");
-}
-
-/// A drive that shares with others how many writes are still carried out.
-struct Limited(Drive, Arc<AtomicU64>);
-
-impl MemberStore for Limited {
-    fn sectors(&self) -> Sectors {
-        self.0.sectors()
-    }
-
-    fn submit(&mut self, request: MemberRequest) {
-        let left = self.1.load(Ordering::Relaxed);
-        match request.op() {
-            IoOp::Write if left == 0 => return request.complete(IoOutcome::Gone),
-            IoOp::Write => self.1.store(left - 1, Ordering::Relaxed),
-            _ => {}
-        }
-        self.0.submit(request);
-    }
-}
-
-/// The power is cut in the midst of a replay, after each number of its writes: it is done again, with the same end.
-#[test]
-fn a_replay_may_be_cut_off_anywhere() {
-    let mut cut_off = 0;
-    for seed in Extent::from_environment().seeds(4, 10) {
-        let layout: Layout =
-            ["raid5(3) chunk=16K", "raid6(4) chunk=16K"][(seed % 2) as usize].parse().unwrap();
-        let lost: &[usize] = if seed % 4 < 2 { &[] } else { &[1] };
-        let images = with_journal(&layout, Version::V1_2, (SECTORS, 2048, 0));
-        let mut bench = Bench::new(images, WRITTEN, seed);
-        bench.unit = 8;
-        let engine = bench.start(lost).unwrap();
-        let left = bench.live(engine, 200).images;
-        let started = |bench: &mut Bench, images: &[Vec<u8>]| {
-            bench.drives = images.iter().map(|image| Drive::new(image)).collect();
-            let mut engine = bench.start(lost).unwrap();
-            bench.read(&mut engine)
-        };
-        let expected = started(&mut bench, &left);
-        for most in 0..40 {
-            let writes = Arc::new(AtomicU64::new(most));
-            let drives: Vec<Drive> = left.iter().map(|image| Drive::new(image)).collect();
-            let there = drives.iter().enumerate().filter(|(number, _)| !lost.contains(number));
-            let limited = |(_, drive): (usize, &Drive)| {
-                Member::from(Limited(drive.clone(), Arc::clone(&writes)))
-            };
-            let options = MdOptions { run: true, ..MdOptions::default() };
-            let begun = Engine::assemble_md(there.map(limited).collect(), &options);
-            cut_off += u64::from(begun.is_err());
-            drop(begun);
-            let cut: Vec<Vec<u8>> =
-                drives.iter().map(|drive| drive.cut(&mut bench.random)).collect();
-            let found = started(&mut bench, &cut);
-            assert!(found == expected, "seed {seed}, {layout}, cut off after {most} writes");
-        }
-    }
-    assert!(cut_off > 20, "{cut_off}");
 }

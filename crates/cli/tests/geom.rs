@@ -303,8 +303,7 @@ fn what_is_on_disks_is_told() {
     assert_eq!((&json["geom"]["class"], &json["clean"]), (&"gmirror".into(), &true.into()));
     let nothing = set.path("socket");
     for flags in [&["--write", "--socket", &nothing][..], &["--overlay", &nothing]] {
-        set.array("assemble", &set.files, flags)
-            .refused(&["arrays of FreeBSD's GEOM are only read"]);
+        set.array("assemble", &set.files, flags).refused(&["gmirror and graid3 are only read"]);
         assert!(!Path::new(&nothing).exists());
     }
 }
@@ -383,7 +382,7 @@ fn a_stripe_over_mirrors_is_read_without_a_disk_of_each() {
     }
     let told = set.export(&set.without(&[2, 3]), &[]).unwrap_err();
     assert!(told.contains("cannot be read without member 1"), "{told}");
-    set.array("assemble", &set.files, &["--write"]).refused(&["only read"]);
+    set.array("assemble", &set.files, &["--write"]).refused(&["graid3 are only read"]);
 }
 
 /// A running array; killed with the test.
@@ -397,27 +396,104 @@ impl Drop for Run {
     }
 }
 
+impl Run {
+    /// Serves these devices of a set to NBD clients; the first line of what it prints is there when it does.
+    fn serve(set: &Set, files: &[String], flags: &[&str]) -> (Self, Client, String) {
+        let (nbd, socket) = (set.path("nbd"), set.path("s"));
+        let address = format!("unix:{nbd}");
+        let mut serve = command();
+        serve.args(["array", "serve", "--socket", &socket, "--nbd", &address]).args(flags);
+        serve.args(files).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut run = Self(serve.spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(run.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let name = line.split(':').next().unwrap_or_default();
+        let client = Client::unix(Path::new(&nbd), name);
+        (run, client, line)
+    }
+
+    /// Has it stop in order.
+    fn stop(mut self, set: &Set, client: Client) {
+        drop(client);
+        raidlab(["array", "stop", "--disconnect", &set.path("s")]).good();
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
 #[test]
 fn an_array_is_served() {
     let shape = Shape::new(Kind::Raid3, &[48 * KIB; 5]);
     let set = Set::new("geom-served", &shape, |_, _| {});
-    let (nbd, socket) = (set.path("nbd"), set.path("s"));
-    let address = format!("unix:{nbd}");
-    let mut serve = command();
-    serve.args(["array", "serve", "--socket", &socket, "--nbd", &address]).args(set.without(&[2]));
-    let mut run = Run(serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
-    let mut line = String::new();
-    BufReader::new(run.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (run, mut client, line) = Run::serve(&set, &set.without(&[2]), &[]);
     assert!(line.contains("raid3(5)"), "{line:?}");
-    let mut client = Client::unix(Path::new(&nbd), "gm0");
     // In sectors of the array.
     for (at, len) in [(0, 2048), (2048, 2048), (6144, 8192), (0, 190 * KIB)] {
         let wanted = &set.contents[at..at + len];
         assert!(client.read(at as u64, len as u64) == wanted, "{at}, {len}");
     }
-    drop(client);
-    raidlab(["array", "stop", "--disconnect", &socket]).good();
-    assert!(run.0.wait().unwrap().success());
+    run.stop(&set, client);
+}
+
+/// Stripes and concatenations, written by clients to their very ends: data are where the class has them, labels and
+/// what is no array's are as before, and nobody else gets the devices meanwhile.
+#[test]
+fn arrays_without_redundancy_are_written() {
+    for (number, (shape, _)) in shapes().into_iter().enumerate() {
+        if shape.kind.is_redundant() && shape.sizes.len() > 1 {
+            continue;
+        }
+        let mut set = Set::new(&format!("geom-written-{number}"), &shape, |_, _| {});
+        let before: Vec<_> = set.files.iter().map(|file| fs::read(file).unwrap()).collect();
+        let (run, mut client, _) = Run::serve(&set, &set.files, &["--write"]);
+        let socket = set.path("other");
+        let other = set.array("assemble", &set.files, &["--write", "--socket", &socket]);
+        assert!(other.code == Some(1) && other.stderr.contains("has locked it"), "{other:?}");
+        let length = set.contents.len();
+        for (at, len, byte) in [(0, 512, 1), (1536, 9 * 512, 2), (length - 20 * KIB, 20 * KIB, 3)] {
+            let data = vec![byte; len];
+            client.write(at as u64, &data);
+            set.contents[at..at + len].copy_from_slice(&data);
+        }
+        client.flush();
+        run.stop(&set, client);
+        let mut expected = before;
+        for (at, byte) in set.contents.iter().enumerate() {
+            for (device, place) in shape.places(at) {
+                expected[device][place] = *byte;
+            }
+        }
+        let after: Vec<_> = set.files.iter().map(|file| fs::read(file).unwrap()).collect();
+        assert!(after == expected, "{number}: something else has changed");
+        assert!(set.export(&set.files, &[]).unwrap() == set.contents);
+    }
+}
+
+/// What is written with an overlay is there again with it, and on no device.
+#[test]
+fn an_overlay_keeps_what_is_written_to_a_stripe() {
+    let shape = Shape::new(Kind::Stripe, &[64 * KIB; 2]);
+    let set = Set::new("geom-overlay", &shape, |_, _| {});
+    let before: Vec<_> = set.files.iter().map(|file| fs::read(file).unwrap()).collect();
+    let overlay = set.path("overlay");
+    let flags = ["--overlay", &overlay];
+    let (run, mut client, line) = Run::serve(&set, &set.files, &flags);
+    assert!(line.contains("overlay"), "{line:?}");
+    let (end, data) = (set.contents.len() - 3 * KIB, vec![0x5a; 3 * KIB]);
+    client.write(end as u64, &data);
+    run.stop(&set, client);
+    let (run, mut client, _) = Run::serve(&set, &set.files, &flags);
+    assert!(client.read(end as u64, 3 * KIB as u64) == data);
+    assert!(client.read(0, end as u64) == set.contents[..end]);
+    run.stop(&set, client);
+    let after: Vec<_> = set.files.iter().map(|file| fs::read(file).unwrap()).collect();
+    assert!(before == after, "an overlay changed a disk");
+    // It is for these in this order.
+    let turned: Vec<_> = set.files.iter().rev().cloned().collect();
+    set.array("assemble", &turned, &flags).refused(&["in another order"]);
+    let mut fewer = vec!["--write"];
+    fewer.extend(["--socket", &overlay]);
+    let missing = set.array("assemble", &set.without(&[1]), &fewer);
+    assert!(missing.stderr.contains("cannot be read without member 1"), "{missing:?}");
 }
 
 #[test]

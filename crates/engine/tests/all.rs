@@ -17,6 +17,7 @@ mod claims;
 mod devices;
 mod engine;
 mod full;
+mod geom;
 mod hostile;
 mod losses;
 mod lower_arrays;

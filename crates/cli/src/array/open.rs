@@ -72,11 +72,17 @@ impl Found {
         own || self.lower.iter().flatten().any(Self::is_ddf)
     }
 
-    /// Whether a device, or one below an array that is a member, is of an array of GEOM.
+    /// Whether devices are put together by labels of GEOM.
     pub(super) fn is_geom(&self) -> bool {
         let is_md = self.inspected.iter().any(|one| one.superblock().is_some());
-        let own = !is_md && self.inspected.iter().any(|one| one.geom.is_some());
-        own || self.lower.iter().flatten().any(Self::is_geom)
+        !is_md && self.inspected.iter().any(|one| one.geom.is_some())
+    }
+
+    /// Whether a device, or one below an array that is a member, is of a gmirror or graid3 of several disks.
+    pub(super) fn is_redundant_geom(&self) -> bool {
+        let labels = self.inspected.iter().filter_map(|one| one.geom.as_ref()?.whole());
+        let is_redundant = labels.into_iter().any(|one| one.kind.is_redundant() && one.members > 1);
+        self.is_geom() && is_redundant || self.lower.iter().flatten().any(Self::is_redundant_geom)
     }
 
     /// What is to be assembled.

@@ -21,7 +21,7 @@ use raidlab_engine::{Member, MemberRequest, MemberStore};
 use super::disk::Disk;
 use crate::failure::Failure;
 use raidlab_metadata::Source;
-use raidlab_metadata::md::inspect;
+use raidlab_metadata::md::{Inspected, inspect};
 
 const MAGIC: &[u8; 16] = b"raidlab overlay1";
 /// Bytes of a block, of the head, and what maps are rounded to.
@@ -104,11 +104,21 @@ fn head(disks: &mut [Disk]) -> Vec<u8> {
     let mut head = vec![0; BLOCK as usize];
     head[..MAGIC.len()].copy_from_slice(MAGIC);
     for (disk, entry) in disks.iter_mut().zip(head[MAGIC.len()..].chunks_exact_mut(ENTRY)) {
-        let id = inspect(disk).superblock().map(|one| one.device).unwrap_or_default();
-        entry[..16].copy_from_slice(&id);
+        entry[..16].copy_from_slice(&identity(&inspect(disk)));
         entry[16..].copy_from_slice(&disk.sectors().0.to_le_bytes());
     }
     head
+}
+
+/// What tells a device from the others of its array, and of others: nothing where it carries neither a superblock nor a
+/// label.
+fn identity(found: &Inspected) -> [u8; 16] {
+    let label = found.geom.as_ref().and_then(|seen| seen.whole());
+    match (found.superblock(), label) {
+        (Some(one), _) => one.device,
+        (None, Some(one)) => one.device(),
+        (None, None) => [0; 16],
+    }
 }
 
 fn maps(file: &File, sizes: &[u64]) -> io::Result<Vec<Map>> {

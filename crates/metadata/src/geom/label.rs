@@ -470,6 +470,15 @@ impl Label {
         id
     }
 
+    /// What tells the device from the others of its array, too.
+    pub fn device(&self) -> [u8; 16] {
+        let mut hash = Md5::new();
+        hash.update(self.array());
+        hash.update(self.disk.to_le_bytes());
+        hash.update(self.number.to_le_bytes());
+        hash.finalize().into()
+    }
+
     /// The bytes of it, of the newest version of its class.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(SECTOR_BYTES as usize);

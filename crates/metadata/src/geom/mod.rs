@@ -1,4 +1,4 @@
-//! The labels of FreeBSD's GEOM classes gmirror, graid3, gstripe and gconcat: only read, and made anew.
+//! The labels of FreeBSD's GEOM classes gmirror, graid3, gstripe and gconcat: read, and made anew; never changed.
 //!
 //! A label stands at the start of the last sector of a device; all numbers are little-endian, packed. The table is in
 //! `docs/md-format.md`. Labels of gmirror and graid3 end with an MD5 of what stands before it; those of gstripe and
@@ -10,11 +10,13 @@
 
 mod assemble;
 mod create;
+mod join;
 mod label;
 
 pub(crate) use assemble::is_meant;
 pub use assemble::{State, assemble};
 pub use create::{Creation, Made};
+pub(crate) use join::join;
 pub use label::{Damage, Flags, Kind, Label};
 
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};

@@ -16,7 +16,7 @@ use super::{
     Allowed, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, PplSeen, Role,
     Superblock, Why, journal,
 };
-use crate::{Looked, Places};
+use crate::{Looked, Places, geom};
 
 /// An array that can be written, by what stands on its devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,14 +49,18 @@ pub struct Joined {
     pub notes: Vec<String>,
     /// Sectors of partial parity that a header of each member's log takes; `None` without such logs.
     pub log_header: Option<Sectors>,
+    /// Sectors that a member reads and writes together at least: what raid3 cuts by.
+    pub block: u32,
+    /// Of an array of GEOM what else its labels say.
+    pub geom: Option<geom::State>,
     /// The state of the array.
-    state: Said,
+    pub(crate) state: Said,
     /// The events of each member.
-    events: Vec<u64>,
+    pub(crate) events: Vec<u64>,
     /// Those of the log device.
-    journal_events: u64,
+    pub(crate) journal_events: u64,
     /// Sectors used of each member.
-    sectors: Vec<Sectors>,
+    pub(crate) sectors: Vec<Sectors>,
 }
 
 /// Decides which devices make an array that is written.
@@ -64,6 +68,9 @@ pub struct Joined {
 /// # Errors
 /// [`Cannot`], which says what would be needed; [`Cannot::NotWritten`] for what this version does not write.
 pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
+    if geom::is_meant(all) {
+        return geom::join(all, allowed);
+    }
     let (mut assembly, newest) = decide(all, allowed, Purpose::Write)?;
     let with: Vec<Option<&Superblock>> = assembly
         .places
@@ -116,6 +123,8 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         spares: assembly.out.iter().filter(is_spare).map(|out| out.given).collect(),
         absent,
         log_header,
+        block: assembly.block,
+        geom: None,
         notes: assembly.notes,
         state,
         events,

@@ -162,8 +162,8 @@ fn add(
         let mut places = (0..count).map(MemberIndex);
         let missing = places.find(|one| engine.array().is_failed(*one));
         match missing {
-            Some(member) => engine.add(member, open_device(&path)?).map(|()| Some(member)),
-            None => engine.add_spare(open_device(&path)?).map(|()| None),
+            Some(member) => engine.add(member, open_device(&path, None)?).map(|()| Some(member)),
+            None => engine.add_spare(open_device(&path, None)?).map(|()| None),
         }
     })?;
     let shown = device.display();
@@ -216,7 +216,9 @@ fn come_back(
         if !engine.array().is_failed(member) {
             return Ok(Err("another device is in its place".to_owned()));
         }
-        Ok(engine.re_add(member, Some(open_device(&path)?)).map_err(|error| error.to_string()))
+        Ok(engine
+            .re_add(member, Some(open_device(&path, None)?))
+            .map_err(|error| error.to_string()))
     })?;
     match back {
         Ok(()) => {
@@ -245,7 +247,7 @@ fn replace(
     let path = device.to_owned();
     on_engine(owner, move |engine| {
         // Who asks for it has made up their mind.
-        engine.replace(member, open_device(&path)?, true)
+        engine.replace(member, open_device(&path, None)?, true)
     })?;
     let count = names.members.len() / 2;
     names.members[count + member.at()] = Some(device.to_owned());

@@ -37,8 +37,8 @@ impl Lower {
     }
 }
 
-/// Opens a device by its path.
-pub(super) type Open<'a> = dyn FnMut(&Path) -> Result<Member, Failure> + 'a;
+/// Opens a device by its path, and the sectors of 512 bytes that its last sector has, where a label of GEOM is in it.
+pub(super) type Open<'a> = dyn FnMut(&Path, Option<u32>) -> Result<Member, Failure> + 'a;
 
 /// Opens the devices of an array, and starts the arrays that are members of it; in the order they were found.
 pub(super) fn members(
@@ -47,9 +47,11 @@ pub(super) fn members(
     open: &mut Open<'_>,
 ) -> Result<(Vec<Member>, Vec<Lower>), Failure> {
     let (mut members, mut started) = (Vec::new(), Vec::new());
-    for (path, below) in found.paths.iter().zip(&found.lower) {
+    let devices = found.paths.iter().zip(&found.inspected).zip(&found.lower);
+    for ((path, inspected), below) in devices {
+        let sector = inspected.geom.as_ref().filter(|_| found.is_geom());
         let member = match below {
-            None => open(path),
+            None => open(path, sector.map(|seen| seen.sector.0 as u32)),
             Some(below) => start(below, path, (options, mode), open).map(|lower| {
                 let member = lower.array.member();
                 started.push(lower);
@@ -196,7 +198,7 @@ impl Floors {
         let below = found.clone();
         let name = called.clone();
         let (lower, taken) = on_engine(owner, move |engine| {
-            let mut open = |path: &Path| open_device(path).map_err(Failure::failed);
+            let mut open = |path: &Path, sector| open_device(path, sector).map_err(Failure::failed);
             let lower = match start(&below, &name, (&asked, Mode::Write), &mut open) {
                 Ok(lower) => lower,
                 Err(failure) => return Ok(Err(failure)),

@@ -117,8 +117,9 @@ fn start(options: &Assemble) -> Result<Started, Failure> {
         let what = "arrays of a DDF container are only read in this version: leave out --write and --overlay";
         return Err(Failure::input(what));
     }
-    if (options.write || options.overlay.is_some()) && found.is_geom() {
-        let what = "arrays of FreeBSD's GEOM are only read in this version: leave out --write and --overlay";
+    if (options.write || options.overlay.is_some()) && found.is_redundant_geom() {
+        let what =
+            "gmirror and graid3 are only read in this version: leave out --write and --overlay";
         return Err(Failure::input(what));
     }
     let shown = floors::shown(&found);
@@ -152,14 +153,14 @@ fn write(options: &Assemble, found: &Found, shown: &[PathBuf]) -> Result<Started
         }
         None => (Vec::new(), Mode::Write),
     };
-    let mut open = |path: &Path| match mode {
+    let mut open = |path: &Path, sector: Option<u32>| match mode {
         Mode::Overlay => {
             let of: Option<&mut (PathBuf, Option<Member>)> =
                 overlaid.iter_mut().find(|(of, member)| of == path && member.is_some());
             let member = of.and_then(|(_, member)| member.take());
             member.ok_or_else(|| Failure::input(format!("{}: given twice", path.display())))
         }
-        _ => device(path),
+        _ => open_device(path, sector).map_err(Failure::failed),
     };
     let (devices, lower) = floors::members(found, (options, mode), &mut open)?;
     let begun = Engine::assemble_md(devices, &wanted(found, options));
@@ -228,11 +229,20 @@ fn wanted(found: &Found, options: &Assemble) -> MdOptions {
 
 /// Opens a device for reading and writing, from its first sector to its last, and claims it.
 fn device(path: &Path) -> Result<Member, Failure> {
-    open_device(path).map_err(Failure::failed)
+    open_device(path, None).map_err(Failure::failed)
 }
 
-fn open_device(path: &Path) -> Result<Member, raidlab_engine::EngineError> {
-    FileMember::open(path, FileOptions::default()).map(Member::from)
+/// The same of a device with a label of GEOM in a last sector of so many sectors of 512 bytes: that is through the page
+/// cache where a file takes only larger blocks past it, as what lies before the label ends on any sector.
+fn open_device(path: &Path, sector: Option<u32>) -> Result<Member, raidlab_engine::EngineError> {
+    let options = FileOptions::default();
+    let member = FileMember::open(path, options).map(Member::from)?;
+    if sector.is_none_or(|sector| member.config().logical_block <= sector) {
+        return Ok(member);
+    }
+    // It is claimed once more.
+    drop(member);
+    FileMember::open(path, FileOptions { direct: false, ..options }).map(Member::from)
 }
 
 fn tell(paths: &[PathBuf], out: &[Out], notes: &[String]) {

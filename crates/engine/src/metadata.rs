@@ -3,6 +3,7 @@
 use raidlab_core::consistency::{ArrayId, Examined, MetaArea};
 use raidlab_core::contract::MetaIo;
 use raidlab_core::{Config, MemberIndex, SECTOR_BYTES, Sector, Sectors};
+use raidlab_metadata::geom::Geom;
 use raidlab_metadata::md::{Md, PplEntry};
 use raidlab_metadata::{
     Looked, MetadataFormat, Own, Places, Put, RecordWriter, Source, Unreadable,
@@ -24,6 +25,8 @@ pub(crate) enum Form {
     Own,
     /// Linux md's.
     Md(Md),
+    /// Labels of FreeBSD's gmirror and graid3.
+    Geom,
 }
 
 impl Form {
@@ -31,6 +34,7 @@ impl Form {
         match self {
             Self::Own => &Own,
             Self::Md(md) => md,
+            Self::Geom => &Geom,
         }
     }
 }
@@ -200,7 +204,9 @@ mod tests {
         assert_eq!(sectors(HEAD, 0), Sectors(8));
         assert_eq!(sectors(512, 8), Sectors(9));
         assert!(
-            [Form::Own, Form::Md(Md { block: 8 })].iter().all(|form| form.format().head() <= HEAD)
+            [Form::Own, Form::Md(Md { block: 8 }), Form::Geom]
+                .iter()
+                .all(|form| form.format().head() <= HEAD)
         );
     }
 }

@@ -18,6 +18,7 @@ mod devices;
 mod engine;
 mod full;
 mod geom;
+mod geom_crash;
 mod hostile;
 mod losses;
 mod lower_arrays;

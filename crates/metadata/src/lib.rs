@@ -3,7 +3,7 @@
 //! This crate is pure: bytes in, values out. It opens nothing, and does not know how an array is run. A
 //! [`MetadataFormat`] says where each record goes and what its bytes are, and reads what a device carries through a
 //! [`Source`] that the caller has opened. [`Own`] is the format of raidlab's own arrays, [`md::Md`] that of Linux md,
-//! [`RecordWriter`] writes either; [`geom`] reads and makes the labels of FreeBSD's arrays. Positions are in sectors of
+//! [`geom::Geom`] that of FreeBSD's mirrors, [`RecordWriter`] writes any of them. Positions are in sectors of
 //! 512 bytes from the start of the device.
 //!
 //! Fault model: any sector may be unreadable or hold anything at all; a device may be blank, come from another array
@@ -131,6 +131,8 @@ pub struct Entry<'a> {
     pub part: u32,
     /// Whose numbers md's superblocks list.
     pub device_numbers: &'a md::DeviceNumbers,
+    /// How old labels of GEOM say that the state of the array is.
+    pub generation: &'a geom::Generation,
 }
 
 /// Where a record goes.

@@ -7,6 +7,7 @@ use raidlab_core::consistency::{MetaArea, Parameters};
 use raidlab_core::contract::{MetaIo, Record};
 use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 
+use crate::geom::Generation;
 use crate::md::{DeviceNumbers, Journal, PplEntry};
 use crate::{ArrayId, Entry, Label, Looked, MetadataFormat, Own, Places, Put, place_of};
 
@@ -23,6 +24,8 @@ pub struct RecordWriter {
     parameters: Vec<Parameters>,
     /// The numbers of an md array's devices.
     device_numbers: DeviceNumbers,
+    /// How old labels of GEOM say that the state of the array is.
+    generation: Generation,
 }
 
 impl RecordWriter {
@@ -33,7 +36,17 @@ impl RecordWriter {
         let parameters: Vec<_> = devices.map(|one| Parameters::of(config, area, one)).collect();
         let places = parameters.iter().map(|one| Places::blank(Sectors::ZERO, one)).collect();
         let device_numbers = DeviceNumbers::new(members);
-        Self { array, members, area: *area, sequence: 0, places, parameters, device_numbers }
+        let generation = Generation::default();
+        Self {
+            array,
+            members,
+            area: *area,
+            sequence: 0,
+            places,
+            parameters,
+            device_numbers,
+            generation,
+        }
     }
 
     /// What identifies the array.
@@ -103,6 +116,10 @@ impl RecordWriter {
     pub fn know(&mut self, device: MemberIndex, looked: &Looked) -> Places {
         self.sequence = self.sequence.max(looked.sequence_of(&self.array));
         let places = looked.places_of(&self.array, &self.parameters[device.at()]);
+        let carried = looked.examined.superblock.readable();
+        if let (Some(kept), Some(carried)) = (places.geom(), carried) {
+            self.generation.learn(carried.superblock.events, kept);
+        }
         self.set_places(device, places)
     }
 
@@ -124,9 +141,20 @@ impl RecordWriter {
         {
             self.device_numbers.settle(said.failed, said.rebuilding);
         }
+        if let Record::Superblock(said) = &meta.record
+            && self.places[device].geom().is_some()
+        {
+            self.generation.tell(said);
+        }
         let (parameters, device_numbers) = (&self.parameters[device], &self.device_numbers);
-        let entry = Entry { meta, label, parameters, part, device_numbers };
+        let generation = &self.generation;
+        let entry = Entry { meta, label, parameters, part, device_numbers, generation };
         format.put(head, &mut self.places[device], &entry, payload)
+    }
+
+    /// Labels of GEOM say how old the state of the array is from nobody's on: for a start with a number by chance.
+    pub fn begin_generation(&mut self, epoch: u64) {
+        self.generation = Generation::new(epoch);
     }
 
     /// What the list of bad blocks of a device is to say with the next superblock, in formats that have one.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use raidlab_core::{Layout, Level, Sector, Sectors};
 use raidlab_metadata::geom::{Creation, Damage, Kind, Label, look};
-use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, Why, assemble, inspect};
+use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, Why, assemble, inspect, join};
 
 use memory::Disk;
 
@@ -234,13 +234,11 @@ fn every_field_stands_where_the_table_has_it() {
                 ),
                 _ => assert_eq!(one.number, 1),
             }
-            if version == last {
-                assert_eq!(
-                    one.bytes()[..made.label().len()],
-                    made.label(),
-                    "{kind:?} is written as it was read"
-                );
-            }
+            assert_eq!(
+                one.bytes()[..made.label().len()],
+                made.label(),
+                "{kind:?} {version} is written as it was read"
+            );
         }
         for version in [last + 1, u32::MAX].into_iter().chain(first.checked_sub(1)) {
             let seen =
@@ -625,6 +623,9 @@ fn any_bytes_are_answered() {
             .collect();
         let read = |one: &&Inspected| one.geom.as_ref().is_some_and(|seen| seen.whole().is_some());
         whole += devices.iter().filter(read).count();
+        if let Ok(joined) = join(&devices, &Allowed::default()) {
+            assert_eq!(joined.order.len(), usize::from(joined.layout.members), "round {round}");
+        }
         let Ok(assembly) = assemble(&devices, &Allowed::default()) else { continue };
         put_together += 1;
         for place in &assembly.places {

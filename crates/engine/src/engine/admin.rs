@@ -87,6 +87,11 @@ impl Engine {
         self.existing(member, OPERATION)?;
         let place = self.array.replacement(member);
         self.idle(place, OPERATION)?;
+        if self.metadata.as_ref().is_some_and(|one| matches!(one.form, Form::Geom)) {
+            let reason = "labels of GEOM cannot say that a device replaces a member that is still there, which would \
+                          count as a member still: take the member out of service, and add the device";
+            return Err(EngineError::new(EngineErrorKind::NotSupported, OPERATION, reason));
+        }
         let known = self.metadata.as_ref().and_then(|one| one.records.places(member).md());
         if known.is_some_and(|kept| !kept.can_replace()) {
             let reason = "superblocks of version 0.90 cannot say that a device replaces a member that is still there: \
@@ -119,6 +124,10 @@ impl Engine {
             let reason = "it failed after it had been given up, and may have lost what it was told to \
                           keep: open it again";
             return Err(wrong(reason.into()));
+        }
+        if matches!(metadata.form, Form::Geom) {
+            let reason = "labels of GEOM do not say what changed since: add it, so that all of it is rebuilt";
+            return Err(EngineError::new(EngineErrorKind::NotSupported, OPERATION, reason));
         }
         let mut device = device;
         let candidate = device.as_mut().unwrap_or(&mut self.members[member.at()]);
@@ -388,8 +397,8 @@ impl Engine {
         }
         let mut device = device;
         let Some(metadata) = &self.metadata else { return Ok((device, config.sectors, None)) };
-        if let Form::Md(md) = metadata.form {
-            return self.prepare_md(md, device, operation);
+        if !matches!(metadata.form, Form::Own) {
+            return self.prepare_known(member, device, operation);
         }
         let sectors = metadata.records.room(member, config.sectors);
         // One that is too small is refused, and stays as it is.

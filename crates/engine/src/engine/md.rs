@@ -8,6 +8,7 @@ use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, SECTOR_BYTES, Sector, Sectors,
     Settings, Volume,
 };
+use raidlab_metadata::geom::Geom;
 use raidlab_metadata::md::journal::{MOST_HEADS, PAGE};
 use raidlab_metadata::md::{
     Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Why, inspect, join, keeps_bad_blocks,
@@ -128,9 +129,9 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let mut devices: Vec<Member> =
             members.into_iter().map(|one| one.unwrap_or(Member::Absent)).collect();
-        let block = block(devices.iter().chain(&log), log.is_some());
+        let block = block(devices.iter().chain(&log), log.is_some()).max(joined.block);
         let md = Md { block };
-        let form = Form::Md(md);
+        let form = if joined.geom.is_some() { Form::Geom } else { Form::Md(md) };
         let mut looked: Vec<Option<Looked>> = devices
             .iter_mut()
             .map(|one| (!matches!(one, Member::Absent)).then(|| look(&form, one)))
@@ -139,7 +140,8 @@ impl Engine {
             let Some(one) = one else { continue };
             joined.check(place, &one.places).map_err(|why| on(not_joined(&why), device))?;
         }
-        let found = joined.found(&mut looked, block, u64::from_le_bytes(random()?));
+        let nonce = u64::from_le_bytes(random()?);
+        let found = joined.found(&mut looked, block, nonce);
         let without = if options.run { joined.absent } else { [0; 2] };
         let dirty_degraded = options.allowed.dirty_degraded;
         let allow = Allow { without, dirty_degraded, ..Allow::default() };
@@ -157,6 +159,7 @@ impl Engine {
         let mut engine = Self::build(&own, core, array, (devices, log))?;
         let blocks = core.limits.ios.max(8 * engine.count as u32 + 8);
         let mut metadata = Metadata::new(assembled.identity, core, area, (blocks, form))?;
+        metadata.records.begin_generation(nonce.max(1));
         for (place, looked) in (0..).map(MemberIndex).zip(&looked) {
             if let Some(looked) = looked {
                 metadata.records.know(place, looked);
@@ -210,7 +213,8 @@ impl Engine {
             let reason = "only arrays of md with redundancy have spares";
             return Err(EngineError::new(EngineErrorKind::NotSupported, OPERATION, reason));
         };
-        let (mut device, _, places) = self.prepare_md(md, device, OPERATION)?;
+        // Its place is known when it is used.
+        let (mut device, _, places) = self.prepare_known(MemberIndex(0), device, OPERATION)?;
         if let (Some(metadata), Some(mut places)) = (&mut self.metadata, places)
             && let Some((at, bytes)) = md.spare(&mut places, metadata.records.device_numbers())
         {
@@ -244,10 +248,10 @@ impl Engine {
         self.array.status().stopped
     }
 
-    /// Makes a fresh device ready for a place of an md array.
-    pub(super) fn prepare_md(
+    /// Makes a fresh device ready for a place of an array of md's, or of GEOM.
+    pub(super) fn prepare_known(
         &mut self,
-        md: Md,
+        place: MemberIndex,
         mut device: Member,
         operation: &'static str,
     ) -> Result<(Member, Sectors, Option<Places>), EngineError> {
@@ -257,7 +261,16 @@ impl Engine {
         let serving =
             (0..self.count as u16).map(MemberIndex).find(|one| !self.array.is_failed(*one));
         let model = metadata.records.places(serving.unwrap_or(MemberIndex(0))).clone();
-        let ready = md.ready(&mut device, &model, metadata.records.device_numbers(), random()?);
+        let ready = match metadata.form {
+            Form::Md(md) => {
+                md.ready(&mut device, &model, metadata.records.device_numbers(), random()?)
+            }
+            Form::Geom => {
+                let disk = u32::from_le_bytes(random()?);
+                Geom.ready(&mut device, &model, (place.0, disk))
+            }
+            Form::Own => Err("its metadata are the own ones".into()),
+        };
         let ready = ready.map_err(|reason| {
             on(EngineError::new(EngineErrorKind::Config, operation, reason), &device)
         })?;

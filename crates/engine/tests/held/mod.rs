@@ -124,8 +124,14 @@ impl Drive {
         self.lock().fails = true;
     }
 
-    fn hold(&self, on: bool) {
+    /// Requests are kept from now on, or answered at once.
+    pub(crate) fn hold(&self, on: bool) {
         self.lock().holds = on;
+    }
+
+    /// All that it holds and has not lost.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.lock().drive.bytes()
     }
 
     /// Answers one of the requests; false when there is none.
@@ -438,7 +444,7 @@ impl Bench {
     }
 
     fn fresh(&mut self, engine: &mut Engine, member: usize) {
-        let had = self.drives[member].lock().drive.bytes();
+        let had = self.drives[member].bytes();
         let others = vec![0x55; had.len()];
         self.drives[member] = Drive::new(if self.random.below(2) == 0 { &had } else { &others });
         let fresh = Member::from(self.drives[member].clone());

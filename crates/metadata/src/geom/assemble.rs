@@ -10,7 +10,7 @@ use raidlab_core::consistency::ArrayId;
 use raidlab_core::contract::MemberBits;
 use raidlab_core::{Layout, Level, SECTOR_BYTES, Sectors};
 
-use super::{Kind, Label};
+use super::{Beside, Kind, Label};
 use crate::md::{Allowed, Assembly, Cannot, Inspected, Obstacle, Out, Place, Why};
 
 /// What labels say of an array that md has no word for.
@@ -36,11 +36,21 @@ struct Devices<'a> {
     /// Labels of those that may be members.
     with: Vec<Option<&'a Label>>,
     out: Vec<Out>,
+    /// Of those that are being synchronised up to which byte they are good.
+    filled: Vec<Option<u64>>,
+    /// Those that are out of date, by their places, where labels have such.
+    stale: Vec<Option<u16>>,
+    /// How many the newest labels say are out of service.
+    out_now: u16,
+    /// The place, from 1 on, of who left a graid3 when the newest syncid was raised.
+    left: Option<u16>,
 }
 
 impl<'a> Devices<'a> {
     fn new(all: &'a [Inspected], allowed: &Allowed) -> Self {
-        let mut devices = Self { all, with: Vec::with_capacity(all.len()), out: Vec::new() };
+        let (with, filled) = (Vec::with_capacity(all.len()), vec![None; all.len()]);
+        let mut devices =
+            Self { all, with, out: Vec::new(), filled, stale: Vec::new(), out_now: 0, left: None };
         for (given, one) in all.iter().enumerate() {
             let label = one.geom.as_ref().and_then(|seen| seen.whole());
             devices.with.push(label);
@@ -88,11 +98,42 @@ fn label(what: impl Into<String>) -> Why {
     Why::Label(what.into())
 }
 
+/// What an array is assembled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To be read: who has everything is believed, nobody else.
+    Read,
+    /// To be written: who is being synchronised is a member, too, and what is enough the core says.
+    Write,
+}
+
+/// What is decided, and what only one who writes must know.
+#[derive(Clone, Debug)]
+pub(super) struct Decided {
+    pub(super) assembly: Assembly,
+    /// Members that are being synchronised, and up to which byte all of them are good.
+    pub(super) synchronizing: MemberBits,
+    pub(super) filled_to: u64,
+    /// Members whose label was not raised with the others'.
+    pub(super) behind: MemberBits,
+    /// Members that are missing, and out of service by what is there.
+    pub(super) known: MemberBits,
+}
+
 /// Decides which devices make an array that can be read.
 ///
 /// # Errors
 /// [`Cannot`], which says what would be needed.
 pub fn assemble(all: &[Inspected], allowed: &Allowed) -> Result<Assembly, Cannot> {
+    decide(all, allowed, Purpose::Read).map(|decided| decided.assembly)
+}
+
+/// The same for either purpose.
+pub(super) fn decide(
+    all: &[Inspected],
+    allowed: &Allowed,
+    purpose: Purpose,
+) -> Result<Decided, Cannot> {
     let mut devices = Devices::new(all, allowed);
     let array = identity(&devices)?;
     devices.exclude(|_, one| (one.array() != array).then(|| Why::AnotherArray(one.name.clone())));
@@ -106,10 +147,72 @@ pub fn assemble(all: &[Inspected], allowed: &Allowed) -> Result<Assembly, Cannot
     copies(&mut devices);
     let shape = devices.there().next().map(|(_, one)| one.clone());
     let Some(first) = shape else { return Err(Cannot::NoLabel(devices.out)) };
-    let newest = out_of_date(&mut devices, first.kind);
+    let newest = out_of_date(&mut devices, first.kind)?;
     let Some(common) = shaped(&mut devices) else { return Err(Cannot::NoLabel(devices.out)) };
     contested(&mut devices);
+    synchronizing(&mut devices, purpose);
+    let clean = dirty(&mut devices, &common, purpose);
+    let state = State { kind: common.kind, id: common.id, newest };
+    let assembly = build(&devices, &common, state, (array, clean), (allowed, purpose))?;
+    Ok(told(&devices, &common, assembly, newest))
+}
+
+/// What is decided, with what only one who writes must know.
+fn told(
+    devices: &Devices<'_>,
+    common: &Label,
+    assembly: Assembly,
+    newest: Option<(u32, u32)>,
+) -> Decided {
+    let (mut synchronizing, mut behind, mut known) = ([0; 2], [0; 2], [0; 2]);
+    let mut filled_to = u64::MAX;
+    let mut missing = Vec::new();
+    for (place, one) in (0..).zip(&assembly.places) {
+        let Some(given) = one.given else {
+            missing.push(place);
+            continue;
+        };
+        let Some(one) = devices.with[given] else { continue };
+        if let Some(filled) = devices.filled[given] {
+            insert(&mut synchronizing, place);
+            filled_to = filled_to.min(filled);
+        }
+        if newest.is_some_and(|newest| (one.genid, one.syncid) != newest) {
+            insert(&mut behind, place);
+        }
+    }
+    let is_known = |place: &u16| {
+        let has_left = devices.out_now > 0 && devices.left == Some(*place + 1);
+        devices.stale.contains(&Some(*place)) || has_left
+    };
+    if common.kind == Kind::Raid3 {
+        missing.retain(is_known);
+    } else {
+        missing.truncate(devices.stale.len().max(usize::from(devices.out_now)));
+    }
+    missing.into_iter().for_each(|place| insert(&mut known, place));
+    Decided { assembly, synchronizing, filled_to, behind, known }
+}
+
+fn insert(bits: &mut MemberBits, place: u16) {
+    bits[usize::from(place / 64)] |= 1 << (place % 64);
+}
+
+/// Who is being synchronised: out of service for reading, or where its label forbids to go on.
+fn synchronizing(devices: &mut Devices<'_>, purpose: Purpose) {
+    const NO_AUTOSYNC: u64 = 1;
+    let of = |one: &Label| match one.flags() {
+        flags if flags.force_sync => Some(0),
+        flags if flags.synchronizing => Some(one.sync_offset),
+        _ => None,
+    };
+    let is_out = |one: &Label| {
+        let may_go_on = one.array_flags & NO_AUTOSYNC == 0 || one.flags().force_sync;
+        purpose == Purpose::Read || !may_go_on
+    };
+    devices.filled = devices.with.iter().map(|one| one.and_then(of)).collect();
     devices.exclude(|_, one| match one.flags() {
+        _ if !is_out(one) => None,
         flags if flags.synchronizing => Some(label(format!(
             "being synchronised: its label says that it is good up to byte {} only",
             one.sync_offset
@@ -117,9 +220,6 @@ pub fn assemble(all: &[Inspected], allowed: &Allowed) -> Result<Assembly, Cannot
         flags if flags.force_sync => Some(label("to be synchronised, as its label says")),
         _ => None,
     });
-    let clean = dirty(&mut devices, &common);
-    let state = State { kind: common.kind, id: common.id, newest };
-    build(&devices, &common, state, (array, clean, allowed))
 }
 
 /// The array that most devices belong to.
@@ -153,21 +253,62 @@ fn copies(devices: &mut Devices<'_>) {
 }
 
 /// Takes out what is behind; the newest genid and syncid.
-fn out_of_date(devices: &mut Devices<'_>, kind: Kind) -> Option<(u32, u32)> {
+///
+/// Of a graid3 that raidlab wrote, a device that is one syncid behind, and not in the place of who left when it was
+/// raised, has not been told of it: it misses nothing that was answered, as all had to be told first.
+fn out_of_date(devices: &mut Devices<'_>, kind: Kind) -> Result<Option<(u32, u32)>, Cannot> {
     if !kind.is_redundant() {
-        return None;
+        return Ok(None);
     }
-    let genid = devices.there().map(|(_, one)| one.genid).max()?;
-    devices.exclude(|_, one| {
-        let what = format!("out of date: its genid is {}, the newest {genid}", one.genid);
-        (one.genid < genid).then(|| label(what))
+    let age = |one: &Label| (one.genid, one.syncid);
+    let Some(newest) = devices.there().map(|(_, one)| age(one)).max() else { return Ok(None) };
+    let (genid, syncid) = newest;
+    devices.left = beside(devices, newest)?;
+    let left = devices.left;
+    let is_told = |one: &Label| {
+        let is_next = one.genid == genid && one.syncid.checked_add(1) == Some(syncid);
+        left.is_none_or(|left| left == one.number + 1) || !is_next
+    };
+    devices.stale = (devices.there())
+        .filter(|(_, one)| age(one) < newest && is_told(one))
+        .map(|(_, one)| (one.kind != Kind::Mirror).then_some(one.number))
+        .collect();
+    devices.exclude(|_, one| match (one.genid, one.syncid) {
+        (own, _) if own < genid => {
+            Some(label(format!("out of date: its genid is {own}, the newest {genid}")))
+        }
+        (_, own) if own < syncid && is_told(one) => {
+            Some(label(format!("out of date: its syncid is {own}, the newest {syncid}")))
+        }
+        _ => None,
     });
-    let syncid = devices.there().map(|(_, one)| one.syncid).max()?;
-    devices.exclude(|_, one| {
-        let what = format!("out of date: its syncid is {}, the newest {syncid}", one.syncid);
-        (one.syncid < syncid).then(|| label(what))
-    });
-    Some((genid, syncid))
+    Ok(Some(newest))
+}
+
+/// What stands behind the newest labels: the place, from 1 on, of who left a graid3 when the syncid was raised.
+///
+/// # Errors
+/// When they were raised twice, each without the other.
+fn beside(devices: &mut Devices<'_>, newest: (u32, u32)) -> Result<Option<u16>, Cannot> {
+    let is_newest = |one: &Label| (one.genid, one.syncid) == newest;
+    let with: Vec<_> = (devices.there())
+        .filter(|(_, one)| is_newest(one))
+        .map(|(given, _)| (given, devices.all[given].geom.as_ref().and_then(|seen| seen.beside)))
+        .collect();
+    let mut known = with.iter().filter_map(|(given, one)| Some((*given, (*one)?)));
+    let Some((_, first)) = known.next() else { return Ok(None) };
+    if known.any(|(_, one)| one.epoch != first.epoch && one.epoch > 0 && first.epoch > 0) {
+        let of = |same: bool| {
+            let is_of = |one: &Beside| (one.epoch == first.epoch) == same;
+            let of = with.iter().filter(|(_, one)| one.as_ref().is_some_and(is_of));
+            of.map(|(given, _)| *given).collect()
+        };
+        return Err(Cannot::Diverged(of(true), of(false)));
+    }
+    let all = || with.iter().map(|(_, one)| one.unwrap_or_default());
+    devices.out_now = all().map(|one| one.out).min().unwrap_or_default();
+    let left = all().map(|one| one.left).reduce(|one, other| if one == other { one } else { 0 });
+    Ok(left.filter(|left| *left > 0))
 }
 
 /// What labels of one array must agree on.
@@ -184,14 +325,14 @@ fn shaped(devices: &mut Devices<'_>) -> Option<Label> {
     let common = devices.there().max_by_key(most).map(|(_, one)| one.clone())?;
     devices.exclude(|_, one| {
         (shape(one) != shape(&common)).then(|| {
-            label(format!("its label says {}, that of others {}", told(one), told(&common)))
+            label(format!("its label says {}, that of others {}", shown(one), shown(&common)))
         })
     });
     Some(common)
 }
 
 /// The shape in words.
-fn told(one: &Label) -> String {
+fn shown(one: &Label) -> String {
     let mut text = format!("{} devices", one.members);
     if one.kind == Kind::Stripe {
         text.push_str(&format!(", stripes of {} bytes", one.stripe));
@@ -213,24 +354,36 @@ fn contested(devices: &mut Devices<'_>) {
     }
 }
 
-/// Takes out what FreeBSD would make anew from others, of what was being written; whether the rest is consistent.
-fn dirty(devices: &mut Devices<'_>, common: &Label) -> bool {
-    let count = devices.there().count();
-    let dirty = devices.there().filter(|(_, one)| one.flags().dirty).count();
+/// Takes out what FreeBSD would make anew from others, of what was being written; whether the rest is consistent. Who
+/// writes a mirror keeps all, and makes the others like who is first.
+fn dirty(devices: &mut Devices<'_>, common: &Label, purpose: Purpose) -> bool {
+    let serving: Vec<_> =
+        devices.there().filter(|(given, _)| devices.filled[*given].is_none()).collect();
+    let (count, all) = (serving.len(), devices.there().count());
+    let dirty = serving.iter().filter(|(_, one)| one.flags().dirty).count();
     let is_out = match common.kind {
+        Kind::Mirror if purpose == Purpose::Write => return dirty == 0,
         Kind::Mirror => dirty < count,
-        Kind::Raid3 => dirty == 1 && count == usize::from(common.members),
+        Kind::Raid3 => dirty == 1 && all == usize::from(common.members) && count == all,
         Kind::Stripe | Kind::Concat => return true,
     };
-    if is_out {
+    if is_out && purpose == Purpose::Write {
+        let one = serving.iter().filter(|(_, one)| one.flags().dirty);
+        one.for_each(|(given, _)| devices.filled[*given] = Some(0));
+    } else if is_out {
         let what = "it was being written to, the others were not: FreeBSD would make it like them";
         devices.exclude(|_, one| one.flags().dirty.then(|| label(what)));
     }
     dirty == 0 || is_out
 }
 
-/// The members in order, of a mirror by priority, as `gmirror label` gives them.
-fn order(devices: &Devices<'_>, common: &Label) -> Result<Vec<Option<usize>>, Cannot> {
+/// The members in order, of a mirror by priority, as `gmirror label` gives them; where copies may differ who writes has
+/// first whom the others are made like, and who is being synchronised is behind them all.
+fn order(
+    devices: &Devices<'_>,
+    common: &Label,
+    (clean, purpose): (bool, Purpose),
+) -> Result<Vec<Option<usize>>, Cannot> {
     let mut order = vec![None; usize::from(common.members)];
     if common.kind != Kind::Mirror {
         for (given, one) in devices.there() {
@@ -241,7 +394,12 @@ fn order(devices: &Devices<'_>, common: &Label) -> Result<Vec<Option<usize>>, Ca
         return Ok(order);
     }
     let mut there: Vec<_> = devices.there().collect();
-    there.sort_by_key(|(_, one)| (one.priority, one.disk));
+    there.sort_by_key(|(given, one)| {
+        let is_dirty = purpose == Purpose::Write && !clean;
+        let priority = if is_dirty { u8::MAX - one.priority } else { one.priority };
+        let behind = (devices.filled[*given].is_some(), is_dirty && one.flags().dirty);
+        (behind, priority, one.disk)
+    });
     if there.len() > order.len() {
         return Err(Cannot::Obstacle(Obstacle::Shape(format!(
             "{} devices say that they are in service in gmirror {}, which has {}: leave out with --without those that \
@@ -309,7 +467,8 @@ fn build(
     devices: &Devices<'_>,
     common: &Label,
     state: State,
-    (array, clean, allowed): (ArrayId, bool, &Allowed),
+    (array, clean): (ArrayId, bool),
+    (allowed, purpose): (&Allowed, Purpose),
 ) -> Result<Assembly, Cannot> {
     let layout = layout(common)?;
     let used = used(devices, common);
@@ -319,7 +478,8 @@ fn build(
         sectors: Sectors(given.and_then(|given| used[given]).unwrap_or(least)),
         ..Place::default()
     };
-    let places: Vec<Place> = order(devices, common)?.into_iter().map(place).collect();
+    let places: Vec<Place> =
+        order(devices, common, (clean, purpose))?.into_iter().map(place).collect();
     if devices.there().next().is_none() {
         let (missing, out) = ((0..common.members).collect(), devices.out.clone());
         return Err(Cannot::TooFew { missing, layout, out });
@@ -341,12 +501,13 @@ fn build(
         geom: Some(state),
     };
     assembly.check()?;
-    if assembly.has_unequal_copies() {
+    if assembly.has_unequal_copies() && purpose == Purpose::Read {
         assembly.last = besides(devices, &assembly.places);
     }
     let data = usize::from(common.members) - 1;
     let lost = assembly.places.iter().take(data).any(|place| place.given.is_none());
-    if common.kind == Kind::Raid3 && lost && !clean && !allowed.dirty_degraded {
+    let is_refused = !clean && !allowed.dirty_degraded && purpose == Purpose::Read;
+    if common.kind == Kind::Raid3 && lost && is_refused {
         return Err(Cannot::DirtyDegraded(assembly.missing()));
     }
     if common.sector_bytes > SECTOR_BYTES as u32 {

@@ -479,7 +479,7 @@ impl Label {
         hash.finalize().into()
     }
 
-    /// The bytes of it, of the newest version of its class.
+    /// The bytes of it.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(SECTOR_BYTES as usize);
         let name = |bytes: &mut Vec<u8>, text: &str| {
@@ -488,7 +488,7 @@ impl Label {
             bytes.resize(end, 0);
         };
         name(&mut bytes, self.kind.magic());
-        bytes.extend(self.kind.versions().1.to_le_bytes());
+        bytes.extend(self.version.to_le_bytes());
         name(&mut bytes, &self.name);
         bytes.extend(self.id.to_le_bytes());
         if self.kind == Kind::Mirror {
@@ -502,7 +502,9 @@ impl Label {
             bytes.extend(self.stripe.to_le_bytes());
         }
         if self.kind.is_redundant() {
-            bytes.extend(self.genid.to_le_bytes());
+            if self.version >= self.kind.since().0 {
+                bytes.extend(self.genid.to_le_bytes());
+            }
             bytes.extend(self.syncid.to_le_bytes());
             if self.kind == Kind::Mirror {
                 bytes.push(self.priority);
@@ -516,7 +518,9 @@ impl Label {
             bytes.extend(self.device_flags.to_le_bytes());
         }
         name(&mut bytes, &self.provider);
-        bytes.extend(self.provider_bytes.to_le_bytes());
+        if self.version >= self.kind.since().1 {
+            bytes.extend(self.provider_bytes.to_le_bytes());
+        }
         if self.kind.is_redundant() {
             let hash = Md5::digest(&bytes);
             bytes.extend(&hash[..]);

@@ -9,14 +9,20 @@
 //! with disks of FreeBSD.
 
 mod assemble;
+mod beside;
 mod create;
+mod format;
 mod join;
+mod kept;
 mod label;
 
 pub(crate) use assemble::is_meant;
 pub use assemble::{State, assemble};
+pub use beside::Beside;
 pub use create::{Creation, Made};
+pub use format::Geom;
 pub(crate) use join::join;
+pub use kept::{Generation, Kept};
 pub use label::{Damage, Flags, Kind, Label};
 
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
@@ -37,6 +43,8 @@ pub struct Seen {
     pub label: Option<Label>,
     /// Why it cannot be used.
     pub damage: Option<Damage>,
+    /// What stands behind it.
+    pub beside: Option<Beside>,
 }
 
 impl Seen {
@@ -77,5 +85,5 @@ fn look_at(device: &mut dyn Source, sector: Sectors) -> Option<Seen> {
         }
         Err(damage) => (None, Some(damage)),
     };
-    Some(Seen { at, sector, label, damage })
+    Some(Seen { at, sector, label, damage, beside: Beside::parse(&bytes) })
 }

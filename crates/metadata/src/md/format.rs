@@ -44,7 +44,7 @@ pub struct Ready {
 }
 
 /// The history of every md array, which keeps none.
-pub(super) const HISTORY: History = {
+pub(crate) const HISTORY: History = {
     let mut history = [Epoch { id: 0, from: 0 }; 6];
     // mdadm makes arrays with no events.
     history[0] = Epoch { id: Epoch::FIRST.id, from: 0 };

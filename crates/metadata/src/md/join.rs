@@ -412,6 +412,14 @@ impl Joined {
     /// [`Cannot::NotWritten`] where they do not, [`Cannot::Bitmap`] where it is not.
     pub fn check(&self, place: usize, places: &Places) -> Result<(), Cannot> {
         let given = self.order.get(place).copied().flatten();
+        if self.geom.is_some() {
+            let kept = places.geom().is_some();
+            return if kept {
+                Ok(())
+            } else {
+                Err(not_written("the label of a member cannot be read".into()))
+            };
+        }
         match places.md() {
             Some(kept) if kept.lacks_bitmap() => Err(Cannot::Bitmap(given.unwrap_or_default())),
             Some(kept) if kept.is_aligned() => Ok(()),

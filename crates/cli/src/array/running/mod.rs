@@ -117,9 +117,8 @@ fn start(options: &Assemble) -> Result<Started, Failure> {
         let what = "arrays of a DDF container are only read in this version: leave out --write and --overlay";
         return Err(Failure::input(what));
     }
-    if (options.write || options.overlay.is_some()) && found.is_redundant_geom() {
-        let what =
-            "gmirror and graid3 are only read in this version: leave out --write and --overlay";
+    if options.write && found.is_redundant_geom() {
+        let what = "gmirror and graid3 are only read in this version: give --overlay, or leave out --write";
         return Err(Failure::input(what));
     }
     let shown = floors::shown(&found);
@@ -262,7 +261,12 @@ fn tell_beginning(engine: &Engine, inspected: &[Inspected], names: &Names) {
         names.tell(&format!("its journal was replayed: {rows} rows, of 4 KiB on each member"));
     }
     let resync = beginning.resync;
-    let is_dirty = inspected.iter().filter_map(Inspected::superblock).any(|one| !one.is_clean());
+    let is_dirty = |one: &Inspected| {
+        let label = one.geom.as_ref().and_then(|seen| seen.whole());
+        let by_label = label.is_some_and(|label| label.flags().dirty);
+        one.superblock().map_or(by_label, |superblock| !superblock.is_clean())
+    };
+    let is_dirty = inspected.iter().any(is_dirty);
     if resync.0 > 0 && is_dirty {
         names.tell(&format!("it was not stopped cleanly: {resync} are made consistent"));
     }

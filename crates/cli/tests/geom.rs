@@ -301,10 +301,6 @@ fn what_is_on_disks_is_told() {
     let told = set.array("status", &set.files, &["--json"]).good().stdout;
     let json: serde_json::Value = serde_json::from_str(&told).unwrap();
     assert_eq!((&json["geom"]["class"], &json["clean"]), (&"gmirror".into(), &true.into()));
-    let nothing = set.path("socket");
-    set.array("assemble", &set.files, &["--write", "--socket", &nothing])
-        .refused(&["gmirror and graid3 are only read"]);
-    assert!(!Path::new(&nothing).exists());
 }
 
 #[test]
@@ -381,7 +377,15 @@ fn a_stripe_over_mirrors_is_read_without_a_disk_of_each() {
     }
     let told = set.export(&set.without(&[2, 3]), &[]).unwrap_err();
     assert!(told.contains("cannot be read without member 1"), "{told}");
-    set.array("assemble", &set.files, &["--write"]).refused(&["graid3 are only read"]);
+    // It is written without a disk of each, too, which labels of each mirror know from then on.
+    let (there, mut set) = (set.without(&[3, 0]), set);
+    let (run, mut client, _) = Run::serve(&set, &there, &["--write", "--run"]);
+    let data = vec![0x5a; 9 * KIB];
+    client.write(3 * KIB as u64, &data);
+    run.stop(&set, client);
+    set.contents[3 * KIB..12 * KIB].copy_from_slice(&data);
+    assert!(set.export(&there, &[]).unwrap() == set.contents);
+    assert!(set.export(&set.files, &[]).unwrap() == set.contents, "who missed it is given, too");
 }
 
 /// A running array; killed with the test.
@@ -488,10 +492,10 @@ fn an_overlay_keeps_what_is_written_to_a_stripe() {
     assert!(before == after, "an overlay changed a disk");
     // It is for these in this order.
     let turned: Vec<_> = set.files.iter().rev().cloned().collect();
+    // One that is accepted all the same ends where no socket can be.
+    let flags = ["--overlay", &overlay, "--socket", &overlay];
     set.array("assemble", &turned, &flags).refused(&["in another order"]);
-    let mut fewer = vec!["--write"];
-    fewer.extend(["--socket", &overlay]);
-    let missing = set.array("assemble", &set.without(&[1]), &fewer);
+    let missing = set.array("assemble", &set.without(&[1]), &["--write", "--socket", &overlay]);
     assert!(missing.stderr.contains("cannot be read without member 1"), "{missing:?}");
 }
 
@@ -499,6 +503,101 @@ fn an_overlay_keeps_what_is_written_to_a_stripe() {
 fn status(socket: &str) -> serde_json::Value {
     let told = raidlab(["array", "status", socket, "--json"]).good().stdout;
     serde_json::from_str(&told).unwrap()
+}
+
+fn labels(files: &[String]) -> Vec<(u32, u64)> {
+    let label = |file: &String| {
+        let bytes = fs::read(file).unwrap();
+        let label = &bytes[bytes.len() - 512..];
+        let label = Label::parse(Kind::of(label).unwrap(), label).unwrap();
+        (label.syncid, label.device_flags)
+    };
+    files.iter().map(label).collect()
+}
+
+/// Written, killed in the midst, gone on with, degraded, written without a disk, and given it back.
+#[test]
+fn arrays_with_redundancy_are_written() {
+    for (number, (kind, count)) in
+        [(Kind::Mirror, 2), (Kind::Mirror, 3), (Kind::Raid3, 5)].into_iter().enumerate()
+    {
+        let shape = Shape::new(kind, &vec![64 * KIB; count]);
+        let mut set = Set::new(&format!("geom-both-{number}"), &shape, |_, _| {});
+        let socket = set.path("s");
+        let write = |set: &mut Set, client: &mut Client, at: usize, byte: u8| {
+            let data = vec![byte; 8 * KIB];
+            client.write(at as u64, &data);
+            client.flush();
+            set.contents[at..at + data.len()].copy_from_slice(&data);
+        };
+        let (run, mut client, _) = Run::serve(&set, &set.files, &["--write"]);
+        assert_eq!(labels(&set.files), vec![(1, 0); count], "nothing is written yet");
+        write(&mut set, &mut client, 0, 1);
+        assert_eq!(labels(&set.files), vec![(1, 1); count], "dirty before the first write");
+        drop(run);
+        assert!(set.export(&set.files, &[]).unwrap() == set.contents);
+        for (name, socket) in [("nbd", set.path("nbd")), ("s", set.path("s"))] {
+            assert!(fs::remove_file(socket).is_ok(), "{name} is left of who was killed");
+        }
+        // It is made consistent, and goes on.
+        let (run, mut client, _) = Run::serve(&set, &set.files, &["--write"]);
+        while !status(&socket)["consistent"].as_bool().unwrap() {}
+        assert!(client.read(0, set.contents.len() as u64) == set.contents);
+        // A disk is taken out: the others know it before anything is answered.
+        raidlab(["array", "fail", &socket, "1"]).good();
+        raidlab(["array", "remove", &socket, "1"]).good();
+        let end = set.contents.len() - 8 * KIB;
+        write(&mut set, &mut client, end, 2);
+        run.stop(&set, client);
+        // Members of a mirror are counted from whom the others were made like.
+        let stale = if kind == Kind::Mirror { count - 2 } else { 1 };
+        for (number, (syncid, flags)) in labels(&set.files).into_iter().enumerate() {
+            let is_right = if number == stale { syncid == 1 } else { (syncid, flags) == (2, 0) };
+            assert!(is_right, "{kind:?}, disk {number}: syncid {syncid}, flags {flags}");
+        }
+        assert!(set.export(&set.files, &[]).unwrap() == set.contents, "{kind:?}");
+        // Without it nobody need be asked: labels say that it was out.
+        let (run, mut client, _) = Run::serve(&set, &set.without(&[stale]), &["--write"]);
+        write(&mut set, &mut client, 16 * KIB, 3);
+        let refused = raidlab(["array", "add", &socket, &set.files[stale]]);
+        let told = &refused.stderr;
+        assert!(refused.code == Some(3) && told.contains("is a disk of this g"), "{told}");
+        raidlab(["array", "add", "--overwrite", &socket, &set.files[stale]]).good();
+        while status(&socket)["incomplete"] != 0 || status(&socket)["missing"] != 0 {}
+        assert!(raidlab(["array", "check", &socket]).good().stdout.contains("0 sectors differ"));
+        let what = raidlab(["array", "replace", "--overwrite", &socket, "0", &set.path("fresh")]);
+        assert!(what.code != Some(0), "there is no such file");
+        let fresh = text(&set.scratch.file("fresh", vec![0; 64 * KIB]));
+        let what = raidlab(["array", "replace", &socket, "0", &fresh]);
+        assert!(what.stderr.contains("labels of GEOM cannot say"), "{}", what.stderr);
+        let what = raidlab(["array", "add", &socket, &fresh]);
+        assert!(what.stderr.contains("only arrays of md with redundancy have spares"), "{what:?}");
+        run.stop(&set, client);
+        assert_eq!(labels(&set.files), vec![(3, 0); count], "{kind:?}");
+        // Any of them can be lost.
+        for lost in 0..count {
+            assert!(set.export(&set.without(&[lost]), &[]).unwrap() == set.contents, "{lost}");
+        }
+    }
+}
+
+/// A disk that is missing may have the newest data: only labels that say otherwise, or who gives the array, know
+/// better.
+#[test]
+fn a_missing_disk_is_asked_for() {
+    for (number, (kind, count)) in [(Kind::Mirror, 2), (Kind::Raid3, 3)].into_iter().enumerate() {
+        let shape = Shape::new(kind, &vec![64 * KIB; count]);
+        let set = Set::new(&format!("geom-missing-{number}"), &shape, |_, _| {});
+        let there = set.without(&[1]);
+        let refused = set.array("assemble", &there, &["--write", "--socket", &set.path("s")]);
+        assert!(refused.code == Some(1) && refused.stderr.contains("--run"), "{refused:?}");
+        let (run, mut client, _) = Run::serve(&set, &there, &["--write", "--run"]);
+        client.write(0, &[9; 2048]);
+        run.stop(&set, client);
+        let syncids: Vec<u32> = labels(&set.files).iter().map(|one| one.0).collect();
+        assert_eq!(syncids, [&[2, 1][..], &[2, 1, 2]][number], "{kind:?}");
+        assert!(set.export(&set.files, &[]).unwrap()[..2048] == [9; 2048], "{kind:?}");
+    }
 }
 
 /// Labels of a mirror and of parity change in the overlay: what happened to members there is known when it goes on.

@@ -78,13 +78,6 @@ impl Found {
         !is_md && self.inspected.iter().any(|one| one.geom.is_some())
     }
 
-    /// Whether a device, or one below an array that is a member, is of a gmirror or graid3 of several disks.
-    pub(super) fn is_redundant_geom(&self) -> bool {
-        let labels = self.inspected.iter().filter_map(|one| one.geom.as_ref()?.whole());
-        let is_redundant = labels.into_iter().any(|one| one.kind.is_redundant() && one.members > 1);
-        self.is_geom() && is_redundant || self.lower.iter().flatten().any(Self::is_redundant_geom)
-    }
-
     /// What is to be assembled.
     pub(super) fn assembly(&self) -> Result<&Assembly, Failure> {
         self.decision.as_ref().map_err(|cannot| Failure::failed(self.why(cannot)))

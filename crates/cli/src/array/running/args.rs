@@ -13,7 +13,8 @@ use super::super::args::Members;
 /// The process holds every member, and stays in the foreground: `stop`, or Ctrl-C, ends it in order, with everything
 /// durable and the array marked clean. Without --write and --overlay no byte of any member changes. With --write what
 /// is inconsistent after a crash is made consistent, a spare takes the place of a member that failed, and
-/// superblocks and bitmap are kept as md keeps them, so that md takes the array over at any time after. Members that
+/// superblocks and bitmap are kept as md keeps them, so that md takes the array over at any time after, and labels of
+/// FreeBSD's GEOM as its classes keep them. Members that
 /// are block devices are claimed exclusively, so that nothing else assembles them meanwhile.
 #[derive(Args, Clone, Debug)]
 #[command(

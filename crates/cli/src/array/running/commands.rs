@@ -128,6 +128,11 @@ pub(super) fn consent(path: &Path, overwrite: bool, array: &[u8; 16]) -> Result<
         let what = format!("is a member of an md array ({name}, {id})");
         return Err(Failure::Refused(format!("{} {what}{hint}", path.display())));
     }
+    if let Some(one) = found.geom.as_ref().and_then(|seen| seen.whole()) {
+        let of = if one.array() == *array { "this" } else { "a" };
+        let what = format!("is a disk of {of} {} ({})", one.kind.name(), one.name);
+        return Err(Failure::Refused(format!("{} {what}{hint}", path.display())));
+    }
     let blank = is_blank(&disk);
     let blank = blank.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
     if blank {

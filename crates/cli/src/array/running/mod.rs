@@ -117,10 +117,6 @@ fn start(options: &Assemble) -> Result<Started, Failure> {
         let what = "arrays of a DDF container are only read in this version: leave out --write and --overlay";
         return Err(Failure::input(what));
     }
-    if options.write && found.is_redundant_geom() {
-        let what = "gmirror and graid3 are only read in this version: give --overlay, or leave out --write";
-        return Err(Failure::input(what));
-    }
     let shown = floors::shown(&found);
     let started = match options.write || options.overlay.is_some() {
         true => write(options, &found, &shown)?,

@@ -340,6 +340,37 @@ fn what_labels_forbid_is_not_written() {
     }
 }
 
+/// Where nothing is synchronised by itself, whose rebuild was asked for need not be asked for again.
+#[test]
+fn a_rebuild_that_was_asked_for_goes_on() {
+    for level in [Level::Raid1, Level::Raid3] {
+        let mut array = Running::start(disks(level, 3, |_, one| one.array_flags = 1), 5);
+        array.tell(&[0, 1], |said| said.failed = [0b100, 0]);
+        array.tell(&[0, 1, 2], |said| {
+            (said.failed, said.rebuilding, said.rebuilt_to) = ([0; 2], [0b100, 0], Sector(24));
+        });
+        assert_eq!(array.labels()[2], (2, SYNCHRONIZING | FORCE_SYNC, 24 * 512), "{level:?}");
+        let again = joined(&mut array.disks).unwrap();
+        let order = [Some(0), Some(1), Some(2)];
+        assert_eq!((&again.order[..], again.filled_to(2)), (&order[..], 0), "{level:?}");
+    }
+}
+
+/// That who was not told is in service holds of graid3 only: of a mirror another one may have left, too.
+#[test]
+fn who_was_not_told_is_out_of_a_mirror() {
+    for (level, order) in
+        [(Level::Raid1, [Some(0), Some(2), None]), (Level::Raid3, [Some(0), Some(1), Some(2)])]
+    {
+        let mut all = disks(level, 3, |number, one| one.syncid = 2 - u32::from(number == 1));
+        for number in [0, 2] {
+            Beside { epoch: 5, left: 3, out: 1 }.put(&mut all[number].0[63 * 512..]);
+        }
+        assert_eq!(joined(&mut all).unwrap().order, order, "{level:?}");
+        assert!(assemble(&inspected(&mut all), &Allowed::default()).is_ok(), "{level:?}");
+    }
+}
+
 /// A fresh disk has no label until it is named, and then that of its place.
 #[test]
 fn a_device_is_made_ready_for_a_place() {

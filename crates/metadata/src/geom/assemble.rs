@@ -10,6 +10,7 @@ use raidlab_core::consistency::ArrayId;
 use raidlab_core::contract::MemberBits;
 use raidlab_core::{Layout, Level, SECTOR_BYTES, Sectors};
 
+use super::kept::NO_AUTOSYNC;
 use super::{Beside, Kind, Label};
 use crate::md::{Allowed, Assembly, Cannot, Inspected, Obstacle, Out, Place, Why};
 
@@ -200,7 +201,6 @@ fn insert(bits: &mut MemberBits, place: u16) {
 
 /// Who is being synchronised: out of service for reading, or where its label forbids to go on.
 fn synchronizing(devices: &mut Devices<'_>, purpose: Purpose) {
-    const NO_AUTOSYNC: u64 = 1;
     let of = |one: &Label| match one.flags() {
         flags if flags.force_sync => Some(0),
         flags if flags.synchronizing => Some(one.sync_offset),
@@ -264,7 +264,7 @@ fn out_of_date(devices: &mut Devices<'_>, kind: Kind) -> Result<Option<(u32, u32
     let Some(newest) = devices.there().map(|(_, one)| age(one)).max() else { return Ok(None) };
     let (genid, syncid) = newest;
     devices.left = beside(devices, newest)?;
-    let left = devices.left;
+    let left = devices.left.filter(|_| kind == Kind::Raid3);
     let is_told = |one: &Label| {
         let is_next = one.genid == genid && one.syncid.checked_add(1) == Some(syncid);
         left.is_none_or(|left| left == one.number + 1) || !is_next

@@ -41,7 +41,7 @@ impl Beside {
     }
 
     /// Puts it into the sector of a label, which stands there.
-    pub(super) fn put(&self, sector: &mut [u8]) {
+    pub fn put(&self, sector: &mut [u8]) {
         let mut bytes = Vec::with_capacity(HASH.end - AT);
         bytes.extend(MAGIC);
         bytes.extend(self.epoch.to_le_bytes());

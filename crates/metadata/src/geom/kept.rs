@@ -13,6 +13,8 @@ use crate::{Put, Source};
 const DIRTY: u64 = 1;
 const SYNCHRONIZING: u64 = 2;
 const FORCE_SYNC: u64 = 4;
+/// A flag of the array: its disks are not synchronised by themselves.
+pub(super) const NO_AUTOSYNC: u64 = 1;
 
 /// How old the state of an array is that its labels tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,9 +140,11 @@ impl Kept {
         let one = &mut self.label;
         (one.genid, one.syncid) = (generation.genid, generation.syncid);
         let others = one.device_flags & !(DIRTY | SYNCHRONIZING | FORCE_SYNC);
+        // Where nothing is synchronised by itself somebody asked for it, and need not ask again.
+        let asked = if one.array_flags & NO_AUTOSYNC == 0 { 0 } else { FORCE_SYNC };
         one.device_flags = others
             | match (is_rebuilding, is_consistent) {
-                (true, _) => SYNCHRONIZING,
+                (true, _) => SYNCHRONIZING | asked,
                 (false, false) => DIRTY,
                 (false, true) => 0,
             };

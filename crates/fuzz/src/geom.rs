@@ -1,8 +1,11 @@
 //! Disks of arrays of GEOM.
 
-use raidlab_core::Array;
-use raidlab_metadata::geom::{Damage, Kind, Label, Seen};
-use raidlab_metadata::md::{Allowed, Cannot, Inspected, assemble, inspect};
+use raidlab_core::consistency::{Allow, Wanted};
+use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock};
+use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector, Sectors};
+use raidlab_metadata::geom::{Beside, Damage, Geom, Kind, Label, Seen, look};
+use raidlab_metadata::md::{Allowed, Cannot, Inspected, Joined, assemble, inspect, join};
+use raidlab_metadata::{MetadataFormat, RecordWriter};
 
 use crate::disk::{Disk, SECTOR};
 use crate::script::Script;
@@ -81,6 +84,10 @@ fn device(script: &mut Script<'_>, kind: Kind, members: u16) -> Vec<u8> {
     let mut bytes = vec![0; SECTORS * SECTOR];
     let at = bytes.len() - sector;
     bytes[at..][..SECTOR].copy_from_slice(&written);
+    if script.below(3) == 2 {
+        let [epoch, left, out] = [3, 6, 3].map(|most| script.below(most) as u16);
+        Beside { epoch: epoch.into(), left, out }.put(&mut bytes[at..]);
+    }
     for _ in 0..script.below(2 * MOST_CHANGES) / MOST_CHANGES * script.below(MOST_CHANGES) {
         bytes[at + script.below(140)] = script.byte();
     }
@@ -94,15 +101,19 @@ fn whole(one: &Inspected) -> Option<&Label> {
 
 /// Up to six devices that are, or look like, of an array of any class. A label is read as it was written; what is put
 /// in service is of one array, of the newest state, in its place, wholly on its device, and there are as many as
-/// needed.
+/// needed. What can be written is: labels of one state, which are read again, and start the same array.
 pub fn geom(data: &[u8]) {
     let mut script = Script::new(data);
     let kind = Kind::ALL[script.below(4)];
     let members = if kind == Kind::Raid3 { [3, 5][script.below(2)] } else { 1 + script.below(4) };
     let allowed = Allowed { dirty_degraded: script.flag(), ..Allowed::default() };
     let count = 1 + script.below(6);
-    let all: Vec<Inspected> =
-        (0..count).map(|_| inspect(&mut Disk(device(&mut script, kind, members as u16)))).collect();
+    let mut disks: Vec<Disk> =
+        (0..count).map(|_| Disk(device(&mut script, kind, members as u16))).collect();
+    let all: Vec<Inspected> = disks.iter_mut().map(|disk| inspect(disk)).collect();
+    if let Ok(joined) = join(&all, &allowed) {
+        start(&mut disks, &joined, &allowed);
+    }
     match assemble(&all, &allowed) {
         Ok(assembly) => {
             let array = Array::read_only(&assembly.config(), assembly.failed(), &[]);
@@ -115,7 +126,9 @@ pub fn geom(data: &[u8]) {
                 assert_eq!(one.array(), assembly.array);
                 assert!(one.kind == Kind::Mirror || one.number == place);
                 let (genid, syncid) = assembly.geom.and_then(|one| one.newest).unwrap_or_default();
-                assert_eq!((one.genid, one.syncid), (genid, syncid));
+                // Of a graid3 one that was not told yet is in service, too.
+                let is_next = one.kind == Kind::Raid3 && one.syncid.checked_add(1) == Some(syncid);
+                assert!(one.genid == genid && (one.syncid == syncid || is_next));
                 let flags = one.flags();
                 assert!(
                     !flags.synchronizing && !flags.force_sync && !flags.inactive && !flags.broken
@@ -131,4 +144,48 @@ pub fn geom(data: &[u8]) {
         Err(Cannot::NoLabel(out)) => assert_eq!(out.len(), all.len()),
         Err(_) => {}
     }
+}
+
+/// Starts an array with labels that change, and tells its members that writes are under way.
+fn start(disks: &mut [Disk], joined: &Joined, allowed: &Allowed) {
+    if joined.consistency != Consistency::Resync {
+        return;
+    }
+    let mut looked: Vec<_> =
+        joined.order.iter().map(|one| one.map(|one| Geom.examine(&mut disks[one]))).collect();
+    let found = joined.found(&mut looked, joined.block, 1);
+    let mut config = Config::uniform(joined.layout.clone(), Sectors::ZERO);
+    config.settings.consistency = joined.consistency;
+    let (without, dirty_degraded) = (joined.absent, allowed.dirty_degraded);
+    let allow = Allow { without, dirty_degraded, ..Allow::default() };
+    let Ok(assembled) = Array::assemble(&Wanted::from(&config), &found, allow) else { return };
+    let mut writer = RecordWriter::new(assembled.identity, &assembled.config, &assembled.area);
+    writer.begin_generation(1);
+    for (member, looked) in (0..).map(MemberIndex).zip(&looked) {
+        looked.iter().for_each(|looked| drop(writer.know(member, looked)));
+    }
+    let newest = assembled.array.superblock();
+    let said = Superblock { events: newest.events + 1, clean: false, ..newest };
+    let mut ages = Vec::new();
+    for (member, disk) in (0..).map(MemberIndex).zip(&joined.order) {
+        let Some(disk) = disk.map(|disk| &mut disks[disk]) else { continue };
+        let (record, at, payload) = (Record::Superblock(said), Sector(0), SegmentList::EMPTY);
+        let meta = MetaIo { member, record, at, payload, flush: false, fua: true };
+        let mut head = vec![0; Geom.head()];
+        let put = writer.encode(&Geom, &mut head, &meta, (0, 0, &mut std::iter::empty()));
+        let put = put.expect("each member has a label");
+        disk.0[put.at.bytes() as usize..][..put.bytes].copy_from_slice(&head[..put.bytes]);
+        let seen = look(disk).expect("a label");
+        let one = seen.whole().expect("which is whole");
+        let flags = one.flags();
+        assert!(flags.dirty != flags.synchronizing && seen.beside.is_some());
+        assert_eq!(flags.force_sync, flags.synchronizing && one.array_flags & 1 == 1);
+        ages.push((one.genid, one.syncid));
+    }
+    assert!(ages.windows(2).all(|pair| pair[0] == pair[1]), "one state: {ages:?}");
+    let all: Vec<Inspected> = disks.iter_mut().map(|disk| inspect(disk)).collect();
+    let again = join(&all, allowed).expect("it starts again");
+    assert_eq!(again.array, joined.array);
+    let count = |one: &Joined| one.order.iter().flatten().count();
+    assert_eq!(count(&again), count(joined), "with as many");
 }

@@ -12,6 +12,7 @@ use raidlab_core::{Layout, Level, Sectors};
 use raidlab_metadata::geom::{Creation, Kind, Label};
 
 use crate::nbd_client::Client;
+use crate::root::can_mount;
 use crate::support::{Ran, Scratch, command, raidlab};
 
 const KIB: usize = 1024;
@@ -579,6 +580,74 @@ fn arrays_with_redundancy_are_written() {
             assert!(set.export(&set.without(&[lost]), &[]).unwrap() == set.contents, "{lost}");
         }
     }
+}
+
+/// A filesystem on a drive that writes 4 KiB together.
+struct Mounted {
+    node: String,
+    at: String,
+}
+
+impl Mounted {
+    fn new(scratch: &Scratch) -> Self {
+        let image = scratch.file("drive", []);
+        File::options().write(true).open(&image).unwrap().set_len(64 << 20).unwrap();
+        let at = text(&scratch.directory("mounted"));
+        let words = ["--find", "--show", "--sector-size", "4096", &text(&image)];
+        let node = tool("losetup", &words);
+        let mounted = Self { node, at };
+        tool("mkfs.ext4", &["-q", "-b", "4096", &mounted.node]);
+        tool("mount", &[&mounted.node, &mounted.at]);
+        mounted
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let detach = ["--detach", &self.node];
+        for (program, words) in [("umount", &[&*self.at][..]), ("losetup", &detach)] {
+            // What is left is named by whoever looks for it.
+            let _ = std::process::Command::new(program).args(words).status();
+        }
+    }
+}
+
+fn tool(program: &str, words: &[&str]) -> String {
+    let output = std::process::Command::new(program).args(words).output().unwrap();
+    assert!(output.status.success(), "{program}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Files whose sectors are smaller than what is written past the page cache, opened at the start and added.
+#[test]
+fn files_of_small_sectors_are_written_where_blocks_are_larger() {
+    const TEST: &str = "files_of_small_sectors_are_written_where_blocks_are_larger";
+    if !can_mount(TEST, &["losetup", "mkfs.ext4", "mount", "umount"]) {
+        return;
+    }
+    let shape = Shape::new(Kind::Mirror, &[67 * 512; 2]);
+    let mut set = Set::new("geom-4k", &shape, |_, _| {});
+    let mounted = Mounted::new(&set.scratch);
+    let moved = |name: &str, bytes: Vec<u8>| {
+        let file = format!("{}/{name}", mounted.at);
+        fs::write(&file, bytes).unwrap();
+        file
+    };
+    let disks = set.files.iter().enumerate();
+    set.files =
+        disks.map(|(number, file)| moved(&number.to_string(), fs::read(file).unwrap())).collect();
+    let socket = set.path("s");
+    let (run, mut client, _) = Run::serve(&set, &set.files, &["--write"]);
+    let end = set.contents.len() - 512;
+    client.write(end as u64, &[7; 512]);
+    set.contents[end..].fill(7);
+    raidlab(["array", "fail", &socket, "1"]).good();
+    raidlab(["array", "remove", &socket, "1"]).good();
+    let fresh = moved("fresh", vec![0; 67 * 512]);
+    raidlab(["array", "add", &socket, &fresh]).good();
+    while status(&socket)["incomplete"] != 0 || status(&socket)["missing"] != 0 {}
+    run.stop(&set, client);
+    assert!(set.export(&[fresh], &[]).unwrap() == set.contents);
 }
 
 /// A disk that is missing may have the newest data: only labels that say otherwise, or who gives the array, know

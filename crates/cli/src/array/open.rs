@@ -78,6 +78,12 @@ impl Found {
         !is_md && self.inspected.iter().any(|one| one.geom.is_some())
     }
 
+    /// Sectors of 512 bytes that the last sector of its devices has, where a label of GEOM is in it.
+    pub(super) fn geom_sector(&self) -> Option<u32> {
+        let mut labels = self.inspected.iter().filter_map(|one| one.geom.as_ref());
+        labels.next().filter(|_| self.is_geom()).map(|seen| seen.sector.0 as u32)
+    }
+
     /// What is to be assembled.
     pub(super) fn assembly(&self) -> Result<&Assembly, Failure> {
         self.decision.as_ref().map_err(|cannot| Failure::failed(self.why(cannot)))

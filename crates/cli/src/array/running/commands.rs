@@ -161,14 +161,14 @@ fn add(
         return come_back(owner, names, place, device);
     }
     consent(device, overwrite, &array).map_err(|error| refused(&error))?;
-    let path = device.to_owned();
+    let (path, sector) = (device.to_owned(), names.geom_sector);
     let taken = on_engine(owner, move |engine| {
         let count = engine.members().len() as u16;
         let mut places = (0..count).map(MemberIndex);
         let missing = places.find(|one| engine.array().is_failed(*one));
         match missing {
-            Some(member) => engine.add(member, open_device(&path, None)?).map(|()| Some(member)),
-            None => engine.add_spare(open_device(&path, None)?).map(|()| None),
+            Some(member) => engine.add(member, open_device(&path, sector)?).map(|()| Some(member)),
+            None => engine.add_spare(open_device(&path, sector)?).map(|()| None),
         }
     })?;
     let shown = device.display();

@@ -92,6 +92,7 @@ fn start(
     let names = Names::new(mode, &paths, &joined.order, &joined.spares);
     let names = names.of(&joined.name, joined.array, &joined.layout).called(called);
     let names = names.logged_on(joined.journal.map(|given| paths[given].clone()));
+    let names = names.with_geom_sector(found.geom_sector());
     tell(&paths, &unused(&joined), &joined.notes);
     let (told, of) = (names.clone(), inspected);
     array.with(move |engine| tell_beginning(engine, &of, &told))?;

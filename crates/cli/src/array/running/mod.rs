@@ -171,6 +171,7 @@ fn write(options: &Assemble, found: &Found, shown: &[PathBuf]) -> Result<Started
     let names = Names::new(mode, shown, &joined.order, &joined.spares);
     let names = names.of(&joined.name, joined.array, &joined.layout);
     let names = names.logged_on(joined.journal.map(|given| shown[given].clone()));
+    let names = names.with_geom_sector(found.geom_sector());
     tell(shown, &unused(&joined), &joined.notes);
     tell_beginning(&engine, &inspected, &names);
     Ok(Started { engine, names, lower })

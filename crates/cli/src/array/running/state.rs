@@ -57,6 +57,8 @@ pub(super) struct Names {
     journal: Option<PathBuf>,
     pub(super) scrubs: u64,
     pub(super) scrubbed: Option<Scrubbed>,
+    /// Sectors of 512 bytes that the last sector of its devices has, of an array of GEOM.
+    pub(super) geom_sector: Option<u32>,
 }
 
 impl Names {
@@ -80,6 +82,7 @@ impl Names {
             journal: None,
             scrubs: 0,
             scrubbed: None,
+            geom_sector: None,
         }
     }
 
@@ -90,6 +93,11 @@ impl Names {
     /// The same with this log device.
     pub(super) fn logged_on(self, journal: Option<PathBuf>) -> Self {
         Self { journal, ..self }
+    }
+
+    /// The same of an array of GEOM.
+    pub(super) fn with_geom_sector(self, geom_sector: Option<u32>) -> Self {
+        Self { geom_sector, ..self }
     }
 
     /// The same of an array below another one, which is known by this name there.

@@ -19,7 +19,7 @@ pub fn fuse(data: &[u8]) {
     let Some((first, mut rest)) = data.split_first() else { return };
     let served = Served { size: SIZE, block: 512 << (first % 8), open_flags: 2 };
     let (mut order, mut spans) = (Order::default(), Vec::new());
-    let mut under_way = Vec::new();
+    let (mut under_way, mut started) = (Vec::new(), 0);
     while let [length, sectors, more @ ..] = rest {
         let len = usize::from(length & 0x7f) * 8;
         let (message, after) = more.split_at(len.min(more.len()));
@@ -29,16 +29,16 @@ pub fn fuse(data: &[u8]) {
         }
         let change = judged(message, usize::from(*sectors) * 512, &served);
         if let Some(change) = change {
-            order.add(spans.len(), change);
+            order.add(spans.len() as u32, change);
             spans.push(change);
         }
-        start(&mut order, &spans, &mut under_way);
+        started += start(&mut order, &spans, &mut under_way);
     }
     while !under_way.is_empty() {
         under_way.drain(..).for_each(|slot| order.done(slot));
-        start(&mut order, &spans, &mut under_way);
+        started += start(&mut order, &spans, &mut under_way);
     }
-    assert_eq!(order.take(), None);
+    assert_eq!((order.take(), started), (None, spans.len()), "nothing waits for ever");
 }
 
 /// What a message has the array do, if anything: the span of a change.
@@ -76,15 +76,19 @@ fn judged(message: &[u8], payload: usize, served: &Served) -> Option<Option<Span
     Some((!matches!(decision, Decision::Read(..))).then_some(span))
 }
 
-/// Starts all that may go to the array now.
-fn start(order: &mut Order, spans: &[Option<Span>], under_way: &mut Vec<usize>) {
+/// Starts all that may go to the array now; how many.
+fn start(order: &mut Order, spans: &[Option<Span>], under_way: &mut Vec<u32>) -> usize {
+    let before = under_way.len();
     while let Some(slot) = order.take() {
-        for other in under_way.iter().filter_map(|other| spans[*other]) {
-            if let Some(span) = spans[slot].filter(|one| !(one.is_whole() && other.is_whole())) {
+        for other in under_way.iter().filter_map(|other| spans[*other as usize]) {
+            if let Some(span) =
+                spans[slot as usize].filter(|one| !(one.is_whole() && other.is_whole()))
+            {
                 let meet = span.start() < other.end() && other.start() < span.end();
                 assert!(!meet, "{span:?} while {other:?} is under way");
             }
         }
         under_way.push(slot);
     }
+    under_way.len() - before
 }

@@ -13,8 +13,9 @@
 
 mod answers;
 mod protocol;
-mod requests;
+pub(crate) mod requests;
 mod serve;
+pub(crate) mod session;
 pub(crate) mod system;
 
 /// What the kernel says and is answered, as values: what is fuzzed.
@@ -39,6 +40,7 @@ use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member, Serving};
 
 use crate::mounted::mounts;
 use serve::{Command, ServerLoop};
+use session::Session;
 
 const EXPORT: &str = "export the array as a file";
 
@@ -285,32 +287,35 @@ fn run(
             return (None, Ok(()));
         }
     };
-    let mounted = system::open_device().and_then(|device| {
-        let read_only = cache == ExportCache::ReadOnly;
-        system::mount(&device, &directory, read_only).map(|()| device)
-    });
-    let device = match mounted {
-        Ok(device) => device,
-        Err(error) => {
-            let _ = ready.send(Err(EngineError::io(EXPORT, &directory, error)));
-            return (Some(engine), Ok(()));
-        }
-    };
-    let open_flags = match cache {
-        ExportCache::Kept | ExportCache::ReadOnly => protocol::OPEN_KEEP_CACHE,
-        ExportCache::None => protocol::OPEN_DIRECT | protocol::OPEN_PARALLEL_WRITES,
-    };
-    match ServerLoop::slots(&mut engine) {
-        Ok(slots) => {
+    match mount(&mut engine, &directory, cache) {
+        Ok(session) => {
             let _ = ready.send(Ok(()));
-            ServerLoop::new(device, (engine, slots), open_flags, shared, orders).run()
+            ServerLoop::new((session, engine), shared, orders).run()
         }
         Err(error) => {
-            let _ = mounts::unmount_lazily(&directory);
             let _ = ready.send(Err(error));
             (Some(engine), Ok(()))
         }
     }
+}
+
+/// Mounts the filesystem of one file, and gets ready to serve it.
+pub(crate) fn mount(
+    engine: &mut Engine,
+    directory: &Path,
+    cache: ExportCache,
+) -> Result<Session, EngineError> {
+    let io = |error| EngineError::io(EXPORT, directory, error);
+    let device = system::open_device().map_err(io)?;
+    system::mount(&device, directory, cache == ExportCache::ReadOnly).map_err(io)?;
+    let open_flags = match cache {
+        ExportCache::Kept | ExportCache::ReadOnly => protocol::OPEN_KEEP_CACHE,
+        ExportCache::None => protocol::OPEN_DIRECT | protocol::OPEN_PARALLEL_WRITES,
+    };
+    Session::new(device, engine, open_flags).inspect_err(|_| {
+        // The first error is the one to tell.
+        let _ = mounts::unmount_lazily(directory);
+    })
 }
 
 /// That there is FUSE here.

@@ -2,7 +2,9 @@
 //!
 //! A write that does not start and end on blocks is made of three steps: its first and last block are
 //! read, the payload is put between what they hold, and whole blocks are written. Nothing else may write
-//! those blocks meanwhile, or it would be undone.
+//! those blocks meanwhile, or it would be undone: neither what comes from the kernel nor what NBD clients
+//! of the same array write, of whom there may be many. So what is held back is looked at again only when
+//! something ended that can have held it, and compared with parts of blocks alone, which are few.
 
 use std::collections::VecDeque;
 
@@ -51,54 +53,131 @@ impl Span {
 /// What is written: conflicts are only among these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Change {
-    slot: usize,
+    ticket: u32,
     span: Span,
+    /// Those with lower ones came before.
+    turn: u64,
 }
 
-/// Requests that wait for the array or for each other, and changes under way.
+const WHOLE: usize = 0;
+const PARTS: usize = 1;
+
+/// Changes that are held back, in the order they came.
+#[derive(Debug, Default)]
+struct Held {
+    changes: VecDeque<Change>,
+    /// Something has ended that may have held one of them.
+    may_go: bool,
+}
+
+impl Held {
+    fn look(&mut self) {
+        self.may_go = !self.changes.is_empty();
+    }
+}
+
+/// Requests that wait for the array or for each other, and changes under way, by tickets that their owners choose: no
+/// two that are not done have the same.
 #[derive(Debug, Default)]
 pub struct Order {
     /// In the order they came; the span of those that change something.
-    waiting: VecDeque<(usize, Option<Span>)>,
+    waiting: VecDeque<(u32, Option<Span>)>,
+    /// Under way, with one more step to take.
+    further: VecDeque<u32>,
     under_way: Vec<Change>,
-    /// Changes of parts of blocks, waiting or under way.
+    /// Whole blocks that wait for parts, and parts that wait for any others.
+    held: [Held; 2],
+    /// Changes of parts of blocks that are not done.
     partial: usize,
+    turns: u64,
 }
 
 impl Order {
     /// A request came; `change` is what it writes.
-    pub fn add(&mut self, slot: usize, change: Option<Span>) {
+    #[inline]
+    pub fn add(&mut self, ticket: u32, change: Option<Span>) {
         self.partial += usize::from(change.is_some_and(|span| !span.is_whole()));
-        self.waiting.push_back((slot, change));
+        self.waiting.push_back((ticket, change));
+    }
+
+    /// A request that is under way has one more step to take, before any other begins.
+    pub fn go_on(&mut self, ticket: u32) {
+        self.further.push_back(ticket);
+    }
+
+    /// Whether [`take`](Self::take) may give something.
+    #[inline]
+    pub fn has_some(&self) -> bool {
+        !self.waiting.is_empty()
+            || !self.further.is_empty()
+            || self.held.iter().any(|held| held.may_go)
     }
 
     /// The first request that may go to the array now; it is under way then.
-    pub fn take(&mut self) -> Option<usize> {
-        let position = if self.partial == 0 {
-            0
-        } else {
-            (0..self.waiting.len()).find(|position| !self.is_held(*position))?
-        };
-        let (slot, change) = self.waiting.remove(position)?;
-        self.under_way.extend(change.map(|span| Change { slot, span }));
-        Some(slot)
+    #[inline]
+    pub fn take(&mut self) -> Option<u32> {
+        if let Some(ticket) = self.further.pop_front() {
+            return Some(ticket);
+        }
+        if self.held.iter().any(|held| held.may_go) {
+            let freed = self.take_held();
+            if freed.is_some() {
+                return freed;
+            }
+        }
+        while let Some((ticket, span)) = self.waiting.pop_front() {
+            let Some(span) = span else { return Some(ticket) };
+            let change = Change { ticket, span, turn: self.turns };
+            self.turns += 1;
+            if self.partial == 0 || !self.is_held(&change) {
+                self.under_way.push(change);
+                return Some(ticket);
+            }
+            let kind = if span.is_whole() { WHOLE } else { PARTS };
+            self.held[kind].changes.push_back(change);
+        }
+        None
     }
 
-    /// Whether something under way, or that came before, keeps the request waiting.
-    fn is_held(&self, position: usize) -> bool {
-        let Some(span) = self.waiting[position].1 else { return false };
-        let before = self.waiting.iter().take(position).filter_map(|(_, change)| change.as_ref());
-        let others = self.under_way.iter().map(|change| &change.span).chain(before);
-        let mut against = others.filter(|other| !(span.is_whole() && other.is_whole()));
-        against.any(|other| other.meets(&span))
+    /// The first that was held back and is not any more: whole blocks before parts, which might never let them in.
+    fn take_held(&mut self) -> Option<u32> {
+        for kind in [WHOLE, PARTS] {
+            if !self.held[kind].may_go {
+                continue;
+            }
+            let changes = &self.held[kind].changes;
+            let position = changes.iter().position(|change| !self.is_held(change));
+            let held = &mut self.held[kind];
+            if let Some(change) = position.and_then(|position| held.changes.remove(position)) {
+                self.under_way.push(change);
+                return Some(change.ticket);
+            }
+            held.may_go = false;
+        }
+        None
+    }
+
+    /// Whether something under way, or a part of a block that came before, keeps a change waiting. What is whole waits
+    /// for parts alone.
+    fn is_held(&self, change: &Change) -> bool {
+        let is_whole = change.span.is_whole();
+        let under_way = self.under_way.iter();
+        let under_way = under_way.filter(|other| !(is_whole && other.span.is_whole()));
+        let parts = self.held[PARTS].changes.iter().filter(|part| part.turn < change.turn);
+        under_way.chain(parts).any(|other| other.span.meets(&change.span))
     }
 
     /// A request is answered.
-    pub fn done(&mut self, slot: usize) {
-        if let Some(position) = self.under_way.iter().position(|change| change.slot == slot) {
-            let change = self.under_way.swap_remove(position);
-            self.partial -= usize::from(!change.span.is_whole());
+    #[inline]
+    pub fn done(&mut self, ticket: u32) {
+        let position = self.under_way.iter().position(|change| change.ticket == ticket);
+        let Some(position) = position else { return };
+        let change = self.under_way.swap_remove(position);
+        if !change.span.is_whole() {
+            self.partial -= 1;
+            self.held[WHOLE].look();
         }
+        self.held[PARTS].look();
     }
 }
 
@@ -153,5 +232,40 @@ mod tests {
         assert_eq!([order.take(), order.take()], [Some(5), None]);
         order.done(5);
         assert_eq!(order.partial, 0);
+    }
+
+    #[test]
+    fn what_is_under_way_goes_on_before_others_begin() {
+        let mut order = Order::default();
+        order.add(0, span(10, 20));
+        order.add(1, span(4096, 512));
+        assert_eq!(order.take(), Some(0));
+        order.go_on(0);
+        assert!(order.has_some());
+        assert_eq!([order.take(), order.take(), order.take()], [Some(0), Some(1), None]);
+        // A request of several parts comes again behind the others, and holds its blocks meanwhile.
+        order.add(2, None);
+        order.add(1, None);
+        order.add(3, span(4100, 8));
+        assert_eq!([order.take(), order.take(), order.take()], [Some(2), Some(1), None]);
+        assert!(!order.has_some());
+        order.done(1);
+        assert_eq!([order.take(), order.take()], [Some(3), None]);
+    }
+
+    /// However many keep coming of one kind, the other gets its turn.
+    #[test]
+    fn neither_parts_nor_whole_blocks_wait_for_ever() {
+        for mine in [span(512, 512), span(600, 10)] {
+            let theirs = if mine == span(512, 512) { span(520, 20) } else { span(0, 2048) };
+            let mut order = Order::default();
+            order.add(0, theirs);
+            assert_eq!(order.take(), Some(0));
+            order.add(1, mine);
+            (2..10).for_each(|ticket| order.add(ticket, theirs));
+            assert_eq!(order.take(), None);
+            order.done(0);
+            assert_eq!([order.take(), order.take()], [Some(1), None], "{mine:?}");
+        }
     }
 }

@@ -59,7 +59,7 @@ fn judged(message: &[u8], payload: usize, served: &Served) -> Option<Option<Span
         }
         Decision::Sync => return Some(None),
         Decision::Read(offset, len) => (offset, len),
-        Decision::Write(offset, len) => {
+        Decision::Write(offset, len, _) => {
             assert!(len <= LONGEST && len as usize <= payload);
             (offset, len)
         }

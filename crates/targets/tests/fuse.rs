@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::common::{Random, TestDirectory, memory_members};
+use crate::power::{Drive, cut};
 use crate::root::{can_mount, traces};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
@@ -190,6 +191,37 @@ fn an_error_of_the_array_is_eio_and_totals_count_members() {
     drop(file);
     let engine = export.finish().unwrap();
     assert!(engine.totals().writes >= 2);
+}
+
+/// The power is cut right after a write by a file that was opened for durable ones, whether the kernel keeps pages of
+/// it or not.
+#[test]
+fn what_is_written_durably_survives_a_power_cut() {
+    if !can_mount("what_is_written_durably_survives_a_power_cut", &[]) {
+        return;
+    }
+    for cache in [ExportCache::Kept, ExportCache::None] {
+        for (level, members) in [(Level::Raid1, 2), (Level::Raid5, 3)] {
+            for (flags, is_kept) in [(0, false), (libc::O_DSYNC, true), (libc::O_SYNC, true)] {
+                let layout = engine(level, members, 64).array().layout().clone();
+                let drives: Vec<Drive> = (0..members).map(|_| Drive::new(64)).collect();
+                let of = |drives: &[Drive]| {
+                    let members = drives.iter().cloned().map(Member::from).collect();
+                    Engine::new(&EngineConfig::new(layout.clone()), members).unwrap()
+                };
+                let directory = TestDirectory::new();
+                let export = FuseExport::new(of(&drives), directory.path(), cache).unwrap();
+                let file = OpenOptions::new().write(true).custom_flags(flags).open(export.file());
+                // A part of a block, and whole ones.
+                let (file, bytes) = (file.unwrap(), [7; 5000]);
+                file.write_all_at(&bytes, 3000).unwrap();
+                // Nothing is left of what was not durable.
+                let mut left = of(&cut(&drives, |_| 0));
+                let found = content(&mut left)[3000..8000] == bytes;
+                assert_eq!(found, is_kept, "{level:?}, {cache:?}, flags {flags:o}");
+            }
+        }
+    }
 }
 
 /// What stands around a part of a block is needed to write it: where that cannot be read, nothing is written.

@@ -30,8 +30,8 @@ pub enum Decision {
     Refuse(i32),
     /// These bytes are read first: from where, and how many.
     Read(u64, u64),
-    /// Its payload is written first.
-    Write(u64, u64),
+    /// Its payload is written first; and made durable.
+    Write(u64, u64, bool),
     /// These bytes become zeroes first.
     Zero(u64, u64),
     /// All that was written becomes durable first.
@@ -53,11 +53,15 @@ pub fn decide(ask: Ask, served: &Served, payload: usize) -> Decision {
         Ask::Write { len, .. } if len as usize > payload || len > LONGEST => {
             Decision::Refuse(libc::EINVAL)
         }
-        Ask::Write { offset, len } if is_beyond(offset, len.into()) => {
+        Ask::Write { offset, len, .. } if is_beyond(offset, len.into()) => {
             Decision::Refuse(libc::ENOSPC)
         }
         Ask::Write { len: 0, .. } => Decision::Answer(protocol::written(0).to_vec()),
-        Ask::Write { offset, len } => Decision::Write(offset, len.into()),
+        Ask::Write { offset, len, durable } => {
+            // Where the kernel keeps pages it asks for a sync behind it itself.
+            let keeps = served.open_flags & protocol::OPEN_DIRECT == 0;
+            Decision::Write(offset, len.into(), durable && !keeps)
+        }
         Ask::Zero { offset, len } => {
             let is_whole = offset.is_multiple_of(block) && len.is_multiple_of(block);
             if is_beyond(offset, len) || !is_whole || len == 0 {
@@ -107,9 +111,12 @@ mod tests {
             let served = Served { size: 64 << 20, block, open_flags: 0 };
             for offset in [0, 1, block - 1, 5 * block + block / 2] {
                 for len in [LONGEST, LONGEST - 1, LONGEST - block as u32 + 1] {
-                    let write = Ask::Write { offset, len };
+                    let write = Ask::Write { offset, len, durable: true };
                     let decided = decide(write, &served, LONGEST as usize);
-                    assert_eq!(decided, Decision::Write(offset, len.into()));
+                    assert_eq!(decided, Decision::Write(offset, len.into(), false));
+                    let direct = Served { open_flags: protocol::OPEN_DIRECT, ..served };
+                    let decided = decide(write, &direct, LONGEST as usize);
+                    assert_eq!(decided, Decision::Write(offset, len.into(), true));
                     let span = Span { offset, len: len.into(), block };
                     assert!(span.whole() <= room(block), "{span:?}");
                 }

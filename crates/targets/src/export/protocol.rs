@@ -86,8 +86,9 @@ pub enum Ask {
     Room,
     /// Bytes of the file.
     Read { offset: u64, len: u32 },
-    /// Bytes for the file; they follow the first `WRITE_HEAD` bytes.
-    Write { offset: u64, len: u32 },
+    /// Bytes for the file; they follow the first `WRITE_HEAD` bytes. `durable`: the file was opened for writes that are
+    /// durable when they are answered (`O_DSYNC`, `O_SYNC`), or this one is to be (`RWF_DSYNC`).
+    Write { offset: u64, len: u32, durable: bool },
     /// All that was written shall be durable.
     Sync,
     /// A range shall read as zeroes.
@@ -145,7 +146,10 @@ pub fn parse(message: &[u8]) -> Option<Message> {
         }
         14 => Ask::Open { node },
         15 => Ask::Read { offset: body.long(8), len: body.word(16) },
-        16 => Ask::Write { offset: body.long(8), len: body.word(16) },
+        16 => {
+            let durable = body.word(32) & libc::O_DSYNC.cast_unsigned() != 0;
+            Ask::Write { offset: body.long(8), len: body.word(16), durable }
+        }
         17 => Ask::Room,
         18 | 29 => Ask::Close,
         20 => Ask::Sync,
@@ -310,7 +314,14 @@ mod tests {
     fn messages_are_understood() {
         let io = Bytes::default().longs([9, 4096]).words([512, 0]).longs([0]).words([0, 0]).0;
         assert_eq!(ask(15, FILE, &io), Ask::Read { offset: 4096, len: 512 });
-        assert_eq!(ask(16, FILE, &io), Ask::Write { offset: 4096, len: 512 });
+        let write = |durable| Ask::Write { offset: 4096, len: 512, durable };
+        assert_eq!(ask(16, FILE, &io), write(false));
+        for (flags, durable) in
+            [(libc::O_SYNC, true), (libc::O_DSYNC, true), (libc::O_WRONLY, false)]
+        {
+            let io = Bytes(io[..32].to_vec()).words([flags.cast_unsigned(), 0]).0;
+            assert_eq!(ask(16, FILE, &io), write(durable));
+        }
         assert_eq!(ask(1, ROOT, b"array\0"), Ask::Lookup { known: true });
         for wrong in [&b"array"[..], b"arrays\0", b"\0", b""] {
             assert_eq!(ask(1, ROOT, wrong), Ask::Lookup { known: false });

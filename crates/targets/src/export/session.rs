@@ -42,6 +42,8 @@ struct Slot {
     buffer: Token,
     unique: u64,
     task: Task,
+    /// What it writes is to be durable when it is answered.
+    durable: bool,
     /// Requests that its step takes, and that are not answered.
     pending: u32,
     /// The first error, from `errno.h`; 0 for none.
@@ -83,7 +85,8 @@ impl Session {
         let room = answers::room(block);
         let slot = |_| {
             let buffer = engine.allocate(room)?;
-            Ok(Slot { buffer, unique: 0, task: Task::Idle, pending: 0, error: 0 })
+            let (task, durable) = (Task::Idle, false);
+            Ok(Slot { buffer, unique: 0, task, durable, pending: 0, error: 0 })
         };
         let slots = (0..SLOTS).map(slot).collect::<Result<Vec<_>, EngineError>>()?;
         let size = engine.array().capacity().bytes();
@@ -179,12 +182,14 @@ impl Session {
         let Message { unique, ask } = message;
         let block = self.served.block;
         let span = |(offset, len)| Span { offset, len, block };
+        let mut durable = false;
         let (task, change) = match answers::decide(ask, &self.served, payload) {
             Decision::Nothing => return Ok(()),
             Decision::Answer(body) => return self.answer(unique, &body),
             Decision::Refuse(error) => return self.refuse(unique, error),
             Decision::Read(offset, len) => (Task::Read(span((offset, len))), None),
-            Decision::Write(offset, len) => {
+            Decision::Write(offset, len, is_durable) => {
+                durable = is_durable;
                 let span = span((offset, len));
                 (Task::Write(span), Some(span))
             }
@@ -197,7 +202,7 @@ impl Session {
         // The slot is the last free one.
         self.free.pop();
         let buffer = self.slots[slot as usize].buffer;
-        self.slots[slot as usize] = Slot { buffer, unique, task, pending: 0, error: 0 };
+        self.slots[slot as usize] = Slot { buffer, unique, task, durable, pending: 0, error: 0 };
         order.add(slot | MESSAGE, change);
         Ok(())
     }
@@ -217,15 +222,16 @@ impl Session {
         // The second of two edges is counted already.
         one.pending += u32::from(!matches!(one.task, Task::Edges(..)));
         let begun = match one.task {
-            Task::Read(span) => submit(engine, IoOp::Read, (one.buffer, 0), span),
+            Task::Read(span) => submit(engine, (IoOp::Read, false), (one.buffer, 0), span),
             Task::Write(span) if !span.is_whole() => one.read_edges((ticket, span), engine, order),
             Task::Write(span) | Task::Merged(span) => {
-                submit(engine, IoOp::Write, (one.buffer, 0), span)
+                submit(engine, (IoOp::Write, one.durable), (one.buffer, 0), span)
             }
             Task::Edges(span, edges) => {
                 let last = span.end() - span.block;
                 let last = Span { offset: last, len: span.block, ..span };
-                submit(engine, IoOp::Read, (edges, (span.block / SECTOR_BYTES) as u32), last)
+                let from = (span.block / SECTOR_BYTES) as u32;
+                submit(engine, (IoOp::Read, false), (edges, from), last)
             }
             Task::Zero(span) => {
                 let (at, len) = sectors(span);
@@ -335,7 +341,7 @@ impl Slot {
             order.go_on(ticket);
         }
         let first = Span { offset: span.start(), len: span.block, ..span };
-        submit(engine, IoOp::Read, (edges, 0), first)
+        submit(engine, (IoOp::Read, false), (edges, 0), first)
     }
 
     /// The second step: the payload between what the edges hold. The whole goes to the array then.
@@ -355,16 +361,16 @@ impl Slot {
     }
 }
 
-/// Has the array read or write the blocks of a span, at sector `from` of a buffer on.
+/// Has the array read or write the blocks of a span, durably or not, at sector `from` of a buffer on.
 fn submit(
     engine: &mut Engine,
-    op: IoOp,
+    (op, durable): (IoOp, bool),
     (token, from): (Token, u32),
     span: Span,
 ) -> Result<RequestId, EngineError> {
     let (at, len) = sectors(span);
     let segment = Segment { token, offset: from, len: len.0 as u32 };
-    engine.submit(op, at, &[segment], false)
+    engine.submit(op, at, &[segment], durable)
 }
 
 fn sectors(span: Span) -> (Sector, Sectors) {

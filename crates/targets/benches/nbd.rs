@@ -1,8 +1,8 @@
 //! What serving costs, compared with programs that do the same: IOPS, and processor time of the server for each I/O.
 //! NBD clients beside nbdkit's `memory` plugin, a mirror beside qemu's `quorum`, a file by FUSE beside
-//! qemu-storage-daemon's.
+//! qemu-storage-daemon's; and both at once of one array, of which one is used.
 //!
-//! `cargo bench -p raidlab-targets --bench nbd -- [ROUNDS] [SECONDS] [COMPARISON]`: 0 to 3, or all of them. fio is the
+//! `cargo bench -p raidlab-targets --bench nbd -- [ROUNDS] [SECONDS] [COMPARISON]`: 0 to 5, or all of them. fio is the
 //! client, on a processor of its own; the server has the other. Rounds are interleaved, servers in turn within each,
 //! and ratios are those of one round: what else the machine does then tells on both. Needs fio and taskset; nbdkit,
 //! qemu-storage-daemon and, for FUSE, root each for the comparisons with them.
@@ -44,6 +44,10 @@ enum Server {
     OurFile,
     /// The same with a file on tmpfs.
     OurFileOnFile,
+    /// Ours of one member in memory, with the file that it is served as besides.
+    OursBesideFile,
+    /// That file, with nobody at NBD.
+    OurFileBesideNbd,
 }
 
 /// Where files of members are.
@@ -69,8 +73,13 @@ impl Server {
         [0, 1].map(|member| directory.join(format!("raidlab-bench-nbd-{member}")))
     }
 
+    fn needs_root(self) -> bool {
+        self.is_fuse() || self == Self::OursBesideFile
+    }
+
     fn is_fuse(self) -> bool {
-        matches!(self, Self::QemuFile | Self::OurFile | Self::OurFileOnFile)
+        use Server::{OurFile, OurFileBesideNbd, OurFileOnFile, QemuFile};
+        matches!(self, QemuFile | OurFile | OurFileOnFile | OurFileBesideNbd)
     }
 }
 
@@ -90,7 +99,7 @@ const WRITES: Load =
 const LONG_READS: Load = ("1 MiB reads, depth 8", &["--rw=read", "--bs=1m", "--iodepth=8"]);
 const LONG_WRITES: Load = ("1 MiB writes, depth 8", &["--rw=write", "--bs=1m", "--iodepth=8"]);
 
-const COMPARISONS: [Comparison; 4] = [
+const COMPARISONS: [Comparison; 6] = [
     Comparison {
         needs: "nbdkit",
         servers: &[
@@ -135,6 +144,22 @@ const COMPARISONS: [Comparison; 4] = [
         ],
         loads: &[READS, WRITES, LONG_READS, LONG_WRITES],
     },
+    Comparison {
+        needs: "fio",
+        servers: &[
+            ("raidlab, NBD alone", Server::Ours(Level::Linear, 1)),
+            ("the same, and a file", Server::OursBesideFile),
+        ],
+        loads: &[READS, WRITES],
+    },
+    Comparison {
+        needs: "fio",
+        servers: &[
+            ("raidlab, FUSE alone", Server::OurFile),
+            ("the same, and NBD", Server::OurFileBesideNbd),
+        ],
+        loads: &[READS, WRITES],
+    },
 ];
 
 fn main() {
@@ -151,10 +176,10 @@ fn main() {
     let only = arguments.next().map(|number| number.parse::<usize>().expect("a comparison"));
     for number in (0..COMPARISONS.len()).filter(|number| only.is_none_or(|only| only == *number)) {
         let programs = ["fio", "taskset", COMPARISONS[number].needs];
-        let is_fuse = COMPARISONS[number].servers.iter().any(|(_, server)| server.is_fuse());
+        let needs_root = COMPARISONS[number].servers.iter().any(|(_, server)| server.needs_root());
         match programs.into_iter().find(|program| !has(program)) {
             Some(missing) => println!("{missing} is not installed: it is not compared"),
-            None if is_fuse && !can_mount() => println!("FUSE needs root: it is not compared"),
+            None if needs_root && !can_mount() => println!("FUSE needs root: it is not compared"),
             None => compare(number, rounds, seconds),
         }
     }
@@ -191,7 +216,7 @@ fn engine(server: Server) -> Result<Engine, EngineError> {
 /// Serves until standard input ends: at a socket, or a file in a directory.
 fn serve(server: Server, place: &Path) {
     let wait = || std::io::stdin().read(&mut [0]).expect("standard input");
-    if server.is_fuse() {
+    if server.is_fuse() && server != Server::OurFileBesideNbd {
         let engine = engine(server).expect("an array");
         let _export = FuseExport::new(engine, place, ExportCache::Kept).expect("FUSE");
         wait();
@@ -201,8 +226,21 @@ fn serve(server: Server, place: &Path) {
         let (name, description) = ("a".into(), String::new());
         Ok(vec![NbdArray { engine: engine(server)?, name, description, read_only: false }])
     };
-    let sockets = NbdSockets::bind(&[NbdAddress::Unix(place.to_owned())], false).unwrap();
-    let _server = NbdServer::new(sockets, None, NbdLimits::default(), make).unwrap();
+    // Where it is mounted, and the socket that is not used.
+    let beside = place.with_extension("beside");
+    let (socket, directory) = match server {
+        Server::OurFileBesideNbd => (beside.as_path(), place),
+        _ => (place, beside.as_path()),
+    };
+    let sockets = NbdSockets::bind(&[NbdAddress::Unix(socket.to_owned())], false).unwrap();
+    let limits = NbdLimits::default();
+    let _server = match server {
+        Server::OursBesideFile | Server::OurFileBesideNbd => {
+            fs::create_dir_all(directory).expect("a directory");
+            NbdServer::with_file(sockets, None, limits, directory, make).expect("FUSE")
+        }
+        _ => NbdServer::new(sockets, None, limits, make).unwrap(),
+    };
     wait();
 }
 

@@ -1,6 +1,7 @@
 //! Arrays served to NBD clients: what is promised of flushes, zeroes and states; clients that are slow
 //! or hostile.
 
+mod beside;
 mod hostile;
 mod power;
 mod semantics;

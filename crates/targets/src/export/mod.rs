@@ -12,7 +12,7 @@
 //! `tests/mounted.rs`.
 
 mod answers;
-mod protocol;
+pub(crate) mod protocol;
 pub(crate) mod requests;
 mod serve;
 pub(crate) mod session;
@@ -128,10 +128,7 @@ impl FuseExport {
         directory: &Path,
         cache: ExportCache,
     ) -> Result<Self, EngineError> {
-        mounts::need_root(EXPORT)?;
-        need_device()?;
-        let directory =
-            directory.canonicalize().map_err(|error| EngineError::io(EXPORT, directory, error))?;
+        let directory = place(directory)?;
         let event = || {
             let made = system::event().map(Arc::new);
             made.map_err(|error| EngineError::io(EXPORT, &directory, error))
@@ -316,6 +313,16 @@ pub(crate) fn mount(
         // The first error is the one to tell.
         let _ = mounts::unmount_lazily(directory);
     })
+}
+
+/// A directory on which a file can be served, by the name that the kernel knows it by.
+///
+/// # Errors
+/// As [`FuseExport::new`].
+pub(crate) fn place(directory: &Path) -> Result<PathBuf, EngineError> {
+    mounts::need_root(EXPORT)?;
+    need_device()?;
+    directory.canonicalize().map_err(|error| EngineError::io(EXPORT, directory, error))
 }
 
 /// That there is FUSE here.

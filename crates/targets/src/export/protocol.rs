@@ -18,7 +18,7 @@ const ROOT: u64 = 1;
 /// The node of the one file in it.
 const FILE: u64 = 2;
 /// The name of the one file.
-pub(super) const NAME: &str = "array";
+pub(crate) const NAME: &str = "array";
 
 /// Version of the interface that is spoken.
 const MAJOR: u32 = 7;

@@ -23,6 +23,12 @@ const SLOTS: u32 = 64;
 const MESSAGE: u32 = 1 << 31;
 const SERVE: &str = "serve the array";
 
+/// Whether a ticket is one of a message.
+#[inline]
+pub(crate) fn is_message(ticket: u32) -> bool {
+    ticket & MESSAGE != 0
+}
+
 /// What a slot is at.
 #[derive(Clone, Copy, Debug)]
 enum Task {
@@ -102,6 +108,16 @@ impl Session {
     /// Whether it takes another message in.
     pub(crate) fn has_room(&self) -> bool {
         !self.free.is_empty()
+    }
+
+    /// Whether all messages that were taken in are answered.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
+    /// The filesystem is unmounted: nobody waits for answers any more.
+    pub(crate) fn lose_device(&mut self) {
+        self.device = None;
     }
 
     /// Closes the device, which ends whatever waits for an answer; gives the buffers, which belong to the engine as

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -65,7 +65,7 @@ pub(super) fn wait<'a>(
 
 /// Gives the calling thread a table of descriptors of its own, in which only `keep` and the standard
 /// ones are open. Numbers stay what they are.
-pub(super) fn own_descriptors(mut keep: Vec<RawFd>) -> io::Result<()> {
+pub(crate) fn own_descriptors(mut keep: Vec<RawFd>) -> io::Result<()> {
     // SAFETY: what other threads own stays open in their table.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
     keep.retain(|descriptor| *descriptor > libc::STDERR_FILENO);
@@ -87,6 +87,14 @@ pub(super) fn own_descriptors(mut keep: Vec<RawFd>) -> io::Result<()> {
         from = end.saturating_add(1);
     }
     Ok(())
+}
+
+/// Closes descriptors in the table of the calling thread whose values a thread with a table of its own has.
+pub(crate) fn close_given(descriptors: Vec<RawFd>) {
+    for descriptor in descriptors {
+        // SAFETY: its value is closed by the other thread, in its own table: nobody has the number here.
+        drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    }
 }
 
 /// Keeps memory that the thread asks for, and those that it starts, from being made room for by writing to what it

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
@@ -172,6 +172,10 @@ impl NbdSockets {
 
     pub(super) fn descriptor(&self, index: usize) -> BorrowedFd<'_> {
         self.0[index].descriptor.as_fd()
+    }
+
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
+        self.0.iter().map(|socket| socket.descriptor.as_raw_fd())
     }
 
     pub(super) fn is_tcp(&self, index: usize) -> bool {

@@ -1,6 +1,6 @@
 //! One array that is served: its engine, the requests that are at it, and what they come to.
 
-use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 
 use raidlab_core::contract::{IoOp, Outcome, RequestId, Segment};
 use raidlab_core::geometry::Geometry;
@@ -10,6 +10,8 @@ use raidlab_nbd::{BlockSizes, Command, ErrorCode, Export, Request};
 
 use super::memory::{Budget, Buffer, Pool};
 use super::{NbdArray, NbdCounters, OnEngine, SERVE, status};
+use crate::export::requests::{Order, Span};
+use crate::export::session::{Session, is_message};
 
 /// The longest read or write.
 const LONGEST: u32 = 32 << 20;
@@ -87,9 +89,12 @@ pub(super) struct Served {
     pub(super) pool: Pool,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Which slot a request of the engine belongs to, by the engine's place for it.
+    /// Which slot a request of the engine belongs to, or which message of the file, by the engine's place for it.
     owners: Vec<u32>,
-    waiting: VecDeque<u32>,
+    /// Slots and messages that wait for their turn.
+    order: Order,
+    /// The file that the array is served as besides.
+    file: Option<Box<Session>>,
     replies: Vec<Reply>,
     finished: Vec<Finished>,
 }
@@ -125,15 +130,64 @@ impl Served {
             slots: Vec::new(),
             free: Vec::new(),
             owners: Vec::new(),
-            waiting: VecDeque::new(),
+            order: Order::default(),
+            file: None,
             replies: Vec::new(),
             finished: Vec::new(),
         }
     }
 
+    /// Serves the array as a file besides, from the beginning on.
+    pub(super) fn serve_file(&mut self, session: Session) {
+        self.file = Some(Box::new(session));
+    }
+
+    /// Whether it is served as a file, too.
+    pub(super) fn has_file(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.device().is_some())
+    }
+
+    /// The device by which what the file is asked for comes, with whether more of it is taken now.
+    pub(super) fn device(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        let file = self.file.as_ref()?;
+        Some((file.device()?, file.has_room() && self.ending.is_none()))
+    }
+
+    /// Takes in what the file is asked for, unless it is unmounted.
+    ///
+    /// # Errors
+    /// A fault of raidlab itself, or of the device.
+    pub(super) fn hear_file(&mut self, is_unmounted: bool) -> Result<(), EngineError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        if is_unmounted {
+            file.lose_device();
+        } else if self.ending.is_none() {
+            file.hear(&mut self.engine, &mut self.order)?;
+        }
+        self.forget_file()
+    }
+
+    /// Lets go of a file that is unmounted, once the array has nothing of it.
+    fn forget_file(&mut self) -> Result<(), EngineError> {
+        let is_over = |file: &mut Box<Session>| file.device().is_none() && file.is_idle();
+        if let Some(file) = self.file.take_if(is_over) {
+            for buffer in file.close() {
+                self.engine.release(buffer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes nothing more for the file, and ends whatever waits for an answer of it.
+    pub(super) fn close_file(&mut self) {
+        // The buffers go with the engine.
+        drop(self.file.take().map(|file| file.close()));
+    }
+
     /// Whether nothing that came is unanswered.
     pub(super) fn is_idle(&self) -> bool {
-        self.free.len() == self.slots.len()
+        let is_idle = |file: &Session| file.is_idle();
+        self.free.len() == self.slots.len() && self.file.as_deref().is_none_or(is_idle)
     }
 
     /// Takes a request in.
@@ -175,8 +229,23 @@ impl Served {
         if writes {
             return Ok(Begun::Fill(slot));
         }
-        self.waiting.push_back(slot);
+        self.wait(slot);
         Ok(Begun::UnderWay)
+    }
+
+    /// Has a request wait for its turn. Beside a file parts of blocks are written, with which changes must not meet.
+    #[inline]
+    fn wait(&mut self, slot: u32) {
+        let change = self.file.is_some().then(|| self.change(slot)).flatten();
+        self.order.add(slot, change);
+    }
+
+    /// What a request changes.
+    fn change(&self, slot: u32) -> Option<Span> {
+        let Request { command, at, len, .. } = self.slots[slot as usize].request;
+        let changes =
+            matches!(command, Command::Write | Command::Trim | Command::WriteZeroes { .. });
+        (changes && len > 0).then(|| Span { offset: at, len, block: self.engine.block().bytes() })
     }
 
     fn enter(&mut self, state: Slot) -> u32 {
@@ -238,7 +307,7 @@ impl Served {
     #[inline]
     pub(super) fn filled(&mut self, slot: u32) {
         self.slots[slot as usize].stage = Stage::Change;
-        self.waiting.push_back(slot);
+        self.wait(slot);
     }
 
     /// A write whose data will never be there.
@@ -252,6 +321,7 @@ impl Served {
         let state = self.slots[slot as usize];
         self.slots[slot as usize].stage = Stage::Free;
         self.free.push(slot);
+        self.order.done(slot);
         state
     }
 
@@ -265,20 +335,29 @@ impl Served {
         let mut replies = std::mem::take(&mut self.replies);
         let worked = self.engine.poll_replies(&mut replies);
         let any = !replies.is_empty();
+        let mut told = Ok(());
         for Reply { id, outcome, .. } in replies.drain(..) {
-            let slot = self.owners[id.0 as u32 as usize];
-            self.replied(slot, outcome);
+            match self.owners[id.0 as u32 as usize] {
+                message if is_message(message) => {
+                    told = told.and(self.replied_to_file(message, outcome));
+                }
+                slot => self.replied(slot, outcome),
+            }
         }
         self.replies = replies;
-        worked?;
+        worked.and(told)?;
         // Background work on members that answer at once is left off as soon as there are answers.
         let goes_on = any && !self.engine.background().is_empty();
-        Ok(goes_on || !self.waiting.is_empty() && self.engine.can_accept())
+        Ok(goes_on || self.order.has_some() && self.engine.can_accept())
     }
 
     fn hand_over(&mut self) -> Result<(), EngineError> {
         while self.engine.can_accept() {
-            let Some(slot) = self.waiting.pop_front() else { break };
+            let Some(slot) = self.order.take() else { break };
+            if is_message(slot) {
+                self.begin_of_file(slot)?;
+                continue;
+            }
             let begun = match self.slots[slot as usize].stage {
                 Stage::Durable => self.engine.submit(IoOp::Flush, Sector(0), &[], false),
                 _ => self.submit(slot),
@@ -293,6 +372,20 @@ impl Served {
             }
         }
         Ok(())
+    }
+
+    fn begin_of_file(&mut self, message: u32) -> Result<(), EngineError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        if let Some(id) = file.begin(message, &mut self.engine, &mut self.order)? {
+            self.own(message, id);
+        }
+        Ok(())
+    }
+
+    fn replied_to_file(&mut self, message: u32, outcome: Outcome) -> Result<(), EngineError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.replied(message, outcome, &mut self.engine, &mut self.order)?;
+        self.forget_file()
     }
 
     #[inline]
@@ -341,14 +434,14 @@ impl Served {
         let outcome = fault(outcome);
         let is_range = matches!(request.command, Command::Trim | Command::WriteZeroes { .. });
         if is_range && outcome.is_ok() && done < request.len {
-            self.waiting.push_back(slot);
+            self.order.add(slot, None);
             return;
         }
         // The array forces writes out as it makes them; zeroes are made durable by a flush behind them,
         // with the parity and the records that belong to them.
         if is_range && request.fua && stage == Stage::Change && outcome.is_ok() {
             self.slots[slot as usize].stage = Stage::Durable;
-            self.waiting.push_back(slot);
+            self.order.add(slot, None);
             return;
         }
         self.finish(slot, outcome);

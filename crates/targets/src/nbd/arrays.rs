@@ -1,5 +1,7 @@
 //! All arrays that a server has, and the memory that they share.
 
+use std::path::Path;
+
 use raidlab_engine::EngineError;
 use raidlab_nbd::server::Exports;
 use raidlab_nbd::{Export, Request};
@@ -7,6 +9,7 @@ use raidlab_nbd::{Export, Request};
 use super::NbdArray;
 use super::array::{Begun, Finished, Served};
 use super::memory::{Budget, Buffer};
+use crate::export::{self, ExportCache};
 
 /// Clients whose memory for what they leave for later is kept for the next that do.
 const MOST_SPARES: usize = 8;
@@ -29,6 +32,21 @@ impl Arrays {
         let served = arrays.into_iter().enumerate().map(served).collect();
         let (budget, spares) = (Budget::new(memory), Vec::with_capacity(MOST_SPARES));
         Self { served, budget, freed: false, violations: 0, spares }
+    }
+
+    /// Mounts the file that the first one is served as besides.
+    ///
+    /// # Errors
+    /// When the system refuses, or there is no memory.
+    pub(super) fn serve_file(&mut self, directory: &Path) -> Result<(), EngineError> {
+        let Some(served) = self.of(Some(0)) else { return Ok(()) };
+        let cache = match served.export.abilities.read_only {
+            true => ExportCache::ReadOnly,
+            false => ExportCache::None,
+        };
+        let session = export::mount(&mut served.engine, directory, cache)?;
+        served.serve_file(session);
+        Ok(())
     }
 
     /// Memory for what a client leaves for later.

@@ -26,18 +26,23 @@ mod system;
 mod tls;
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use raidlab_engine::{Engine, EngineError, EngineErrorKind};
+use raidlab_engine::{Engine, EngineError, EngineErrorKind, Serving};
 
 pub use address::{NbdAddress, NbdPlace, NbdSockets};
 pub use tls::{NbdCertificates, NbdTls};
 
-use crate::export::system::{be_flusher, event};
+use crate::export;
+use crate::export::system::{be_flusher, close_given, event, own_descriptors};
+use crate::mounted::mounts;
 use arrays::Arrays;
 
 const SERVE: &str = "serve NBD clients";
@@ -122,6 +127,8 @@ pub struct NbdReport {
     pub counters: NbdCounters,
     /// Connections to it now.
     pub clients: u32,
+    /// It is served as a file, too.
+    pub has_file: bool,
     /// Of the server: connections in all, with those that have not chosen yet.
     pub connections: usize,
     /// Of the server: memory for data, in bytes.
@@ -155,6 +162,15 @@ pub struct NbdServer {
     /// Why arrays are served no longer, if not by an end.
     fault: Arc<Mutex<Option<String>>>,
     thread: Option<JoinHandle<()>>,
+    file: Option<Beside>,
+}
+
+/// The file that an array is served as besides.
+#[derive(Debug)]
+struct Beside {
+    directory: PathBuf,
+    is_mounted: AtomicBool,
+    _serving: Serving,
 }
 
 impl NbdServer {
@@ -169,21 +185,58 @@ impl NbdServer {
         limits: NbdLimits,
         make: impl FnOnce() -> Result<Vec<NbdArray>, EngineError> + Send + 'static,
     ) -> Result<Self, EngineError> {
-        let io = |error| EngineError::io(SERVE, "sockets".as_ref(), error);
+        Self::begin((sockets, tls), limits, None, make)
+    }
+
+    /// The same, and the first of the arrays also as the file `array` in a directory, by FUSE. Who may write by either
+    /// may by both, and the kernel keeps no pages of the file then, as it would not learn what clients write: it
+    /// cannot be mapped for sharing. The serving thread has a table of descriptors of its own, as that of a
+    /// [`FuseExport`](crate::FuseExport).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and [`EngineErrorKind::NotSupported`] when this is not root or there is no FUSE.
+    pub fn with_file(
+        sockets: NbdSockets,
+        tls: Option<NbdTls>,
+        limits: NbdLimits,
+        directory: &Path,
+        make: impl FnOnce() -> Result<Vec<NbdArray>, EngineError> + Send + 'static,
+    ) -> Result<Self, EngineError> {
+        let directory = export::place(directory)?;
+        Self::begin((sockets, tls), limits, Some(directory), make)
+    }
+
+    fn begin(
+        (sockets, tls): (NbdSockets, Option<NbdTls>),
+        limits: NbdLimits,
+        directory: Option<PathBuf>,
+        make: impl FnOnce() -> Result<Vec<NbdArray>, EngineError> + Send + 'static,
+    ) -> Result<Self, EngineError> {
         // A descriptor for each, and those of members and of the process itself.
         system::allow_descriptors(limits.connections as u64 + 512);
         let bell = Arc::new(event().map_err(io)?);
         let (commands, orders) = channel();
         let (ready, started) = channel();
+        let (parted, apart) = channel();
         let rings = Arc::clone(&bell);
         let fault = Arc::new(Mutex::new(None));
         let faults = Arc::clone(&fault);
+        let given: Vec<RawFd> = sockets.descriptors().collect();
+        let (place, kept) = (directory.clone(), given.clone());
         let run = move || {
             // Before members have threads. Without the permission there is only less protection when memory is short.
             be_flusher();
-            let begun = make().and_then(|arrays| {
-                let arrays = Arrays::new(arrays, limits.memory);
-                serve::Server::new((sockets, tls), limits, arrays, rings, orders)
+            let begun = match &place {
+                Some(_) => own_descriptors([kept, vec![rings.as_raw_fd()]].concat()).map_err(io),
+                None => Ok(()),
+            };
+            let _ = parted.send(begun.is_ok());
+            let begun = begun.and_then(|()| make()).and_then(|arrays| {
+                let mut arrays = Arrays::new(arrays, limits.memory);
+                let place = place.as_deref();
+                place.map_or(Ok(()), |place| arrays.serve_file(place))?;
+                let served = serve::Server::new((sockets, tls), limits, arrays, rings, orders);
+                served.inspect_err(|_| place.into_iter().for_each(let_go))
             });
             let mut server = match begun {
                 Ok(server) => server,
@@ -198,10 +251,33 @@ impl NbdServer {
             }
         };
         let thread = std::thread::Builder::new().name("nbd".into()).spawn(run).map_err(io)?;
-        let server = Self { commands, bell, fault, thread: Some(thread) };
+        if directory.is_some() && apart.recv() == Ok(true) {
+            close_given(given);
+        }
+        let mut server = Self { commands, bell, fault, thread: Some(thread), file: None };
         // Nothing is sent by a thread that panicked.
         started.recv().unwrap_or_else(|_| Err(server.ended()))?;
+        server.file = directory.map(Beside::new);
         Ok(server)
+    }
+
+    /// The file that the first array is served as besides.
+    pub fn file(&self) -> Option<PathBuf> {
+        Some(self.file.as_ref()?.directory.join(export::protocol::NAME))
+    }
+
+    /// Unmounts the file, unless somebody else has; NBD clients are served on.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Busy`] when somebody uses it: it is served as before then.
+    pub fn unmount(&self) -> Result<(), EngineError> {
+        let is_mounted = |file: &&Beside| file.is_mounted.load(Ordering::Acquire);
+        let Some(file) = self.file.as_ref().filter(is_mounted) else { return Ok(()) };
+        if self.report(0)?.has_file {
+            mounts::unmount(&file.directory)?;
+        }
+        file.is_mounted.store(false, Ordering::Release);
+        Ok(())
     }
 
     /// Does something with an engine, between requests, on the thread that serves.
@@ -268,6 +344,23 @@ impl NbdServer {
     }
 }
 
+impl Beside {
+    fn new(directory: PathBuf) -> Self {
+        let serving = Serving::new(directory.clone());
+        Self { directory, is_mounted: AtomicBool::new(true), _serving: serving }
+    }
+}
+
+fn io(error: io::Error) -> EngineError {
+    EngineError::io(SERVE, "sockets".as_ref(), error)
+}
+
+/// Takes a mount that is served no longer out of the tree, whoever uses it.
+fn let_go(directory: &Path) {
+    // What cannot be unmounted now is found again as a leftover.
+    let _ = mounts::unmount_lazily(directory);
+}
+
 impl Drop for NbdServer {
     fn drop(&mut self) {
         let _ = self.commands.send(Command::Stop);
@@ -275,6 +368,12 @@ impl Drop for NbdServer {
         if let Some(thread) = self.thread.take() {
             // A fault was told to whoever asked for something.
             let _ = thread.join();
+        }
+        // The device is closed: nothing waits for an answer any more.
+        if let Some(file) =
+            self.file.as_ref().filter(|file| file.is_mounted.load(Ordering::Acquire))
+        {
+            let_go(&file.directory);
         }
     }
 }

@@ -30,8 +30,9 @@ const LISTENER: u64 = 1 << 63;
 const BELL: u64 = 1 << 62;
 const MEMBERS: u64 = 1 << 61;
 const RING: u64 = 1 << 60;
+const FILE: u64 = 1 << 59;
 /// Generations of connections stay below those.
-const GENERATIONS: u64 = 1 << 28;
+const GENERATIONS: u64 = 1 << 27;
 
 fn name(place: usize, generation: u64) -> u64 {
     generation << 32 | place as u64
@@ -61,6 +62,8 @@ pub(super) struct Server {
     epoll: Epoll,
     /// Which ring of each engine is watched.
     rings: Vec<Option<RawFd>>,
+    /// What is watched for at the device of each file.
+    files: Vec<Option<EventFlags>>,
     places: Vec<Place>,
     free: Vec<u32>,
     input: Vec<u8>,
@@ -104,6 +107,7 @@ impl Server {
             tls,
             limits,
             rings: arrays.numbers().map(|_| None).collect(),
+            files: arrays.numbers().map(|_| None).collect(),
             arrays,
             bell,
             members,
@@ -132,7 +136,7 @@ impl Server {
     pub(super) fn run(&mut self) -> Result<(), EngineError> {
         let mut is_busy = true;
         while !self.is_stopped && !self.arrays.are_over() {
-            self.watch_rings()?;
+            self.watch_arrays()?;
             self.wait(is_busy)?;
             is_busy = self.hear()?;
             is_busy |= self.obey()?;
@@ -145,16 +149,27 @@ impl Server {
         Ok(())
     }
 
-    /// Engines make their rings when they get their first file.
-    fn watch_rings(&mut self) -> Result<(), EngineError> {
+    /// Engines make their rings when they get their first file; what a file of ours is asked for has room or not.
+    fn watch_arrays(&mut self) -> Result<(), EngineError> {
         for number in self.arrays.numbers() {
             let Some(served) = self.arrays.of(Some(number)) else { continue };
-            let Some(ring) = served.engine.ring_descriptor() else { continue };
-            if self.rings[number] != Some(ring.as_raw_fd()) {
+            if let Some(ring) = served.engine.ring_descriptor()
+                && self.rings[number] != Some(ring.as_raw_fd())
+            {
                 let name = RING | number as u64;
                 self.epoll.add(ring, name, EventFlags::IN).map_err(io_error)?;
                 self.rings[number] = Some(ring.as_raw_fd());
             }
+            let Some((device, has_room)) = served.device() else { continue };
+            let (name, watched) = (FILE | number as u64, &mut self.files[number]);
+            let wanted = if has_room { EventFlags::IN } else { EventFlags::empty() };
+            match *watched {
+                Some(flags) if flags == wanted => continue,
+                Some(_) => self.epoll.change(device, name, wanted),
+                None => self.epoll.add(device, name, wanted),
+            }
+            .map_err(io_error)?;
+            *watched = Some(wanted);
         }
         Ok(())
     }
@@ -197,11 +212,23 @@ impl Server {
                 BELL => drain(&self.bell),
                 MEMBERS => drain(&self.members),
                 name if name & RING != 0 => {}
+                name if name & FILE != 0 => {
+                    let is_unmounted = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+                    is_busy |= self.hear_file((name & !FILE) as usize, is_unmounted)?;
+                }
                 name => self.hear_one(name, flags)?,
             }
         }
         self.happened = happened;
         Ok(is_busy)
+    }
+
+    fn hear_file(&mut self, array: usize, is_unmounted: bool) -> Result<bool, EngineError> {
+        let Some(served) = self.arrays.of(Some(array)) else { return Ok(false) };
+        match served.hear_file(is_unmounted) {
+            Ok(()) => Ok(true),
+            Err(error) => self.give_up(array, error),
+        }
     }
 
     fn hear_one(&mut self, name: u64, flags: EventFlags) -> Result<(), EngineError> {
@@ -321,8 +348,9 @@ impl Server {
         let memory = self.arrays.budget.used();
         let dropped = self.dropped + self.arrays.violations;
         let served = self.arrays.of(Some(array))?;
-        let (counters, clients) = (served.counters, served.clients);
-        Some(NbdReport { counters, clients, connections, memory, refused: self.refused, dropped })
+        let (counters, clients, has_file) = (served.counters, served.clients, served.has_file());
+        let refused = self.refused;
+        Some(NbdReport { counters, clients, has_file, connections, memory, refused, dropped })
     }
 
     fn begin_end(&mut self, array: usize, last: super::OnEngine) {
@@ -497,6 +525,7 @@ impl Server {
             if let Some(mut served) = self.arrays.remove(array)
                 && let Some(Ending { last, .. }) = served.ending.take()
             {
+                served.close_file();
                 last(&mut served.engine);
             }
             self.rings[array] = None;

@@ -38,7 +38,7 @@ fn config(level: Level, members: u16, consistency: Consistency) -> EngineConfig 
     config
 }
 
-fn cases() -> Vec<EngineConfig> {
+pub(super) fn cases() -> Vec<EngineConfig> {
     use Level::{Raid1, Raid5, Raid6, Raid10};
     let bitmap = Consistency::Bitmap { chunk: Sectors(64) };
     let journal = Consistency::Journal { sectors: Sectors(4096) };
@@ -58,14 +58,14 @@ fn cases() -> Vec<EngineConfig> {
 
 /// Drives of members, and the log device.
 #[derive(Clone)]
-struct Rack {
+pub(super) struct Rack {
     config: EngineConfig,
     drives: Vec<Drive>,
     journal: Option<Drive>,
 }
 
 impl Rack {
-    fn new(config: &EngineConfig) -> Self {
+    pub(super) fn new(config: &EngineConfig) -> Self {
         let drives = (0..config.layout.members).map(|_| Drive::new(DRIVE)).collect();
         let journal = log_device_sectors(config.settings.consistency);
         let journal = journal.map(|sectors| Drive::new(sectors.0));
@@ -76,13 +76,18 @@ impl Rack {
         rack
     }
 
-    fn cut(&mut self, random: &mut Random) {
+    pub(super) fn cut(&mut self, random: &mut Random) {
         let mut left = cut(self.drives.iter().chain(&self.journal), |end| random.below(end));
         self.journal = self.journal.take().and_then(|_| left.pop());
         self.drives = left;
     }
 
-    fn assemble(&self, without: Option<usize>) -> Engine {
+    /// Its drives answer that they are gone from now on.
+    pub(super) fn turn_off(&self) {
+        self.drives.iter().chain(&self.journal).for_each(Drive::turn_off);
+    }
+
+    pub(super) fn assemble(&self, without: Option<usize>) -> Engine {
         let member = |(number, drive): (usize, &Drive)| {
             (Some(number) != without).then(|| Member::from(drive.clone()))
         };
@@ -134,7 +139,7 @@ impl Rack {
         // Of all drives at one instant: drives that go one after the other are members that fail.
         let before = self.clone();
         self.cut(random);
-        before.drives.iter().chain(&before.journal).for_each(Drive::turn_off);
+        before.turn_off();
     }
 }
 

@@ -1,16 +1,16 @@
-//! The replay of md's journal when the power is cut in the midst of it, with a chunk missing or not.
+//! The replay of md's journal when something goes wrong in the midst of it: power, a member, with a chunk missing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use raidlab_core::contract::{IoOp, IoOutcome};
-use raidlab_core::{Layout, Sector, Sectors};
+use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineError, MdFound, MdOptions, Member, MemberRequest, MemberStore};
 use raidlab_metadata::md::journal::begin_anew;
-use raidlab_metadata::md::{Journal, JournalFound, Superblock, Version, inspect};
+use raidlab_metadata::md::{Journal, JournalFound, Superblock, Version, Why, inspect};
 
 use crate::extent::Extent;
-use crate::held::{Bench, Drive, SECTOR, with_journal};
+use crate::held::{Bench, Drive, Left, SECTOR, with_journal};
 
 const SECTORS: u64 = 6144;
 /// Sectors of the array that are written.
@@ -167,4 +167,87 @@ fn a_replay_of_data_alone_may_be_cut_off_anywhere() {
             assert!(cut_off > 5, "{cut_off}");
         }
     }
+}
+
+/// A member that fails in the midst of a replay is left out where the level survives that, and not believed again.
+#[test]
+fn a_member_that_fails_while_the_journal_is_replayed_is_left_out() {
+    let (mut left_out, mut ended) = (0, 0);
+    for seed in Extent::from_environment().seeds(4, 10) {
+        let (mut bench, _) = left(seed);
+        let lost: &[usize] = if seed % 4 < 2 { &[] } else { &[0] };
+        let survives = seed % 2 == 1 || lost.is_empty();
+        let (left, model) = (images(&mut bench), bench.model.clone());
+        for most in 0..20 {
+            let told = format!("seed {seed}, without {lost:?}, after {most} writes");
+            (bench.drives, bench.model) = (drives(&left), model.clone());
+            let own = limit(most);
+            let of_one = |number| (number == 1).then(|| Arc::clone(&own));
+            let is_out = match start(&bench, lost, of_one) {
+                // It failed when the array had begun.
+                Ok((engine, _)) if !survives && engine.array().is_failed(MemberIndex(1)) => false,
+                Ok((mut engine, MdFound { joined, .. })) => {
+                    let found = bench.read(&mut engine);
+                    bench.compare(&found, None, &told);
+                    let is_failed = |why: &Why| matches!(why, Why::FailedReplay(_));
+                    joined.out.iter().any(|out| out.place == Some(1) && is_failed(&out.why))
+                }
+                Err(error) => {
+                    assert!(!survives, "{told}: {error}");
+                    ended += 1;
+                    false
+                }
+            };
+            left_out += u64::from(is_out);
+            // It is there again.
+            let cut = Left { images: images(&mut bench) };
+            bench.restart(cut);
+            let mut engine = bench.start(lost).unwrap_or_else(|why| panic!("{told}: {why}"));
+            let found = bench.read(&mut engine);
+            bench.compare(&found, None, &format!("{told}, started again"));
+            assert!(!is_out || engine.array().is_failed(MemberIndex(1)), "{told}");
+            make_whole(&mut bench, &mut engine, &told);
+        }
+    }
+    assert!(left_out > 10 && ended > 5, "{left_out} {ended}");
+}
+
+/// Rebuilds all members that are out of service, after which redundancy is right.
+fn make_whole(bench: &mut Bench, engine: &mut Engine, told: &str) {
+    for member in 0..engine.members().len() as u16 {
+        if engine.array().is_failed(MemberIndex(member)) {
+            bench.exchange(engine, usize::from(member));
+        }
+    }
+    assert_eq!(engine.scrub(&AtomicBool::new(false)).unwrap(), Sectors(0), "{told}");
+}
+
+/// The power is cut in the midst of such a start: either the member is still believed, and all that it lacks stands in
+/// the journal, or it is not.
+#[test]
+fn a_start_that_leaves_a_member_out_may_be_cut_off_anywhere() {
+    let (mut kept, mut left_out) = (0, 0);
+    for seed in Extent::from_environment().seeds(2, 10) {
+        let (mut bench, _) = left(seed);
+        let (left, model) = (images(&mut bench), bench.model.clone());
+        for most in 0..40 {
+            (bench.drives, bench.model) = (drives(&left), model.clone());
+            let (own, others) = (limit(2), limit(most));
+            let begun = start(&bench, &[], |number| {
+                Some(Arc::clone(if number == 1 { &own } else { &others }))
+            });
+            drop(begun);
+            let cut = Left { images: images(&mut bench) };
+            bench.restart(cut);
+            let mut engine = bench.start(&[]).unwrap();
+            let found = bench.read(&mut engine);
+            bench.compare(&found, None, &format!("seed {seed}, after {most} writes"));
+            match engine.array().is_failed(MemberIndex(1)) {
+                true => left_out += 1,
+                false => kept += 1,
+            }
+            make_whole(&mut bench, &mut engine, &format!("seed {seed}, after {most} writes"));
+        }
+    }
+    assert!(kept > 10 && left_out > 10, "{kept} {left_out}");
 }

@@ -5,14 +5,17 @@
 //! again. Data without parity (md's write-back mode) are logged with the parity that is made of them, behind everything
 //! that is found, before the tail moves there and any of them is written: parity made of what is on the members is not
 //! to be made a second time of half of what replaced it. The tail moves when all that is before it is durable on the
-//! members, to a block without pages, with a number that nothing left in the ring has. Tests: `tests/md_journal.rs`,
-//! `tests/md_journal_guest.rs`.
+//! members, to a block without pages, with a number that nothing left in the ring has. A member that fails meanwhile is
+//! known to the others before that, and the replay begins anew without it. Tests: `tests/md_journal.rs`,
+//! `tests/md_journal_replay.rs`, `tests/md_journal_guest.rs`.
 
 use raidlab_core::Sector;
 use raidlab_core::contract::MemberBits;
 use raidlab_core::geometry::Parity;
 use raidlab_metadata::md::journal::{PAGE, begin_anew, recover};
-use raidlab_metadata::md::{Joined, Journal, JournalFound, JournalRow, Md, Superblock, inspect};
+use raidlab_metadata::md::{
+    Joined, Journal, JournalFound, JournalRow, Md, Superblock, inspect, tell_failed,
+};
 use raidlab_metadata::{Looked, MetadataFormat};
 use raidlab_parity::{Kernels, ParityError, pq, xor};
 
@@ -33,6 +36,8 @@ pub(super) struct Replay<'a> {
     pub(super) members: &'a mut [Member],
     /// Members that are out of service.
     pub(super) out: MemberBits,
+    /// The one that could not be written.
+    pub(super) unwritable: &'a mut Option<usize>,
     pub(super) log: &'a mut Member,
     pub(super) md: Md,
 }
@@ -323,17 +328,40 @@ impl Replay<'_> {
             return Ok(());
         }
         let at = self.at(member, row);
-        put(&mut self.members[member], (at, page), false, REPLAY)
+        let written = put(&mut self.members[member], (at, page), false, REPLAY);
+        self.note(member, written)
     }
 
     fn flush(&mut self) -> Result<(), EngineError> {
         for member in 0..usize::from(self.joined.layout.members) {
             if self.is_in_service(member) {
-                self.members[member].flush_direct(REPLAY)?;
+                let flushed = self.members[member].flush_direct(REPLAY);
+                self.note(member, flushed)?;
             }
         }
         Ok(())
     }
+
+    /// Whose failure it is.
+    fn note(&mut self, member: usize, done: Result<(), EngineError>) -> Result<(), EngineError> {
+        done.inspect_err(|_| *self.unwritable = Some(member))
+    }
+}
+
+/// Has the superblocks of members and of the log device, in this order, say that the device with this number failed.
+/// Until the first does the journal holds all that the device lacks; after that nobody believes it.
+pub(super) fn record_failure<'a>(
+    md: Md,
+    devices: impl Iterator<Item = &'a mut Member>,
+    number: u16,
+) -> Result<(), EngineError> {
+    let mut devices: Vec<&mut Member> = devices.collect();
+    let mut places: Vec<_> = devices.iter_mut().map(|one| md.examine(*one).places).collect();
+    let writes = tell_failed(&mut places, number);
+    for (device, at, bytes) in writes.ok_or_else(|| broken("a superblock has no room"))? {
+        write(devices[device], at, &bytes, REPLAY)?;
+    }
+    Ok(())
 }
 
 /// What is written of a row in which data stood alone.

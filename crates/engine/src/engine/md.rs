@@ -1,7 +1,7 @@
 //! Arrays of Linux md, which are written as md writes them.
 
 use raidlab_core::consistency::{Allow, Assembled};
-use raidlab_core::contract::{Input, IoOp, IoOutcome};
+use raidlab_core::contract::{Input, IoOp, IoOutcome, MemberBits};
 use raidlab_core::geometry::Geometry;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
@@ -16,7 +16,7 @@ use raidlab_metadata::md::{
 use raidlab_metadata::{Looked, Places};
 
 use super::headers::LogPlaces;
-use super::journal_replay::{Replay, Replayed};
+use super::journal_replay::{Replay, Replayed, record_failure};
 use super::setup::{Beginning, EngineConfig, cannot, impossible};
 use super::{Engine, Wait};
 use crate::buffers::{Area, Piece};
@@ -68,16 +68,33 @@ impl Engine {
         let numbers = joined.spare_numbers(&inspected);
         let mut devices: Vec<Option<Member>> = devices.into_iter().map(Some).collect();
         let mut take = |given: usize| devices.get_mut(given).and_then(Option::take);
-        let members: Vec<Option<Member>> =
-            joined.order.iter().map(|given| given.and_then(&mut take)).collect();
-        let spares: Vec<Member> = joined.spares.iter().copied().filter_map(&mut take).collect();
-        let log = joined.journal.and_then(&mut take);
-        let mut engine = match joined.consistency {
-            Consistency::None => Self::unrecorded_md(&joined, members, options)?,
-            _ => Self::recorded_md(&joined, (members, log), options)
-                .map_err(|error| error.and(&unused(&joined.out, &devices)))?,
+        let mut members: Vec<Member> = joined
+            .order
+            .iter()
+            .map(|given| given.and_then(&mut take).unwrap_or(Member::Absent))
+            .collect();
+        let mut log = joined.journal.and_then(&mut take);
+        let mut engine = if joined.consistency == Consistency::None {
+            Self::unrecorded_md(&joined, members, options)?
+        } else {
+            match Decided::new(&joined, (&mut members, &mut log), options) {
+                Ok(decided) => Self::recorded_md(&joined, (members, log), decided)?,
+                Err(NotDecided::Error(error)) => {
+                    return Err(error.and(&unused(&joined.out, &devices)));
+                }
+                Err(NotDecided::Member(place, error)) => {
+                    let failed = Failed { place, error };
+                    failed.tell((&joined, &inspected), (&mut members, &mut log))?;
+                    put_back(&joined, &mut devices, (members, log));
+                    return failed.assemble_without(&joined, devices, options);
+                }
+            }
         };
-        engine.spares = spares;
+        engine.spares = joined
+            .spares
+            .iter()
+            .filter_map(|given| devices.get_mut(*given).and_then(Option::take))
+            .collect();
         if let Some(metadata) = &mut engine.metadata {
             numbers
                 .into_iter()
@@ -94,11 +111,9 @@ impl Engine {
     /// An array without redundancy: its superblocks never change.
     fn unrecorded_md(
         joined: &Joined,
-        members: Vec<Option<Member>>,
+        devices: Vec<Member>,
         options: &MdOptions,
     ) -> Result<Self, EngineError> {
-        let devices: Vec<Member> =
-            members.into_iter().map(|one| one.unwrap_or(Member::Absent)).collect();
         let member = |(device, sectors): (&Member, Sectors)| {
             let block = device.config().logical_block;
             let whole = sectors.0 / u64::from(block) * u64::from(block);
@@ -124,35 +139,11 @@ impl Engine {
 
     fn recorded_md(
         joined: &Joined,
-        (members, mut log): (Vec<Option<Member>>, Option<Member>),
-        options: &MdOptions,
+        (devices, log): (Vec<Member>, Option<Member>),
+        decided: Decided,
     ) -> Result<Self, EngineError> {
-        let mut devices: Vec<Member> =
-            members.into_iter().map(|one| one.unwrap_or(Member::Absent)).collect();
-        let block = block(devices.iter().chain(&log), log.is_some()).max(joined.block);
-        let md = Md { block };
-        let form = if joined.geom.is_some() { Form::Geom } else { Form::Md(md) };
-        let mut looked: Vec<Option<Looked>> = devices
-            .iter_mut()
-            .map(|one| (!matches!(one, Member::Absent)).then(|| look(&form, one)))
-            .collect();
-        for (place, (one, device)) in looked.iter().zip(&devices).enumerate() {
-            let Some(one) = one else { continue };
-            joined.check(place, &one.places).map_err(|why| on(not_joined(&why), device))?;
-        }
-        let nonce = u64::from_le_bytes(random()?);
-        let found = joined.found(&mut looked, block, nonce);
-        let without = if options.run { joined.absent } else { [0; 2] };
-        let dirty_degraded = options.allowed.dirty_degraded;
-        let allow = Allow { without, dirty_degraded, ..Allow::default() };
-        let own = config(joined, options, keeps_bad_blocks(&looked));
-        let mut wanted = own.wanted();
-        wanted.traits.clone_from(&joined.traits);
-        let assembled =
-            Array::assemble(&wanted, &found, allow).map_err(|error| cannot(&error, &devices))?;
+        let Decided { own, form, nonce, mut looked, assembled, journal, replayed } = decided;
         let (core, area) = (&assembled.config, &assembled.area);
-        let replayed = log.as_mut().map(|log| replay(joined, (&mut devices, log), &assembled, md));
-        let (journal, replayed) = replayed.transpose()?.unzip();
         looked.resize_with(2 * devices.len(), || None);
         looked.push(journal);
         let array = Volume::Flat(assembled.array);
@@ -183,7 +174,7 @@ impl Engine {
         engine.beginning = Beginning {
             unused: assembled.unused,
             resync: assembled.resync,
-            replayed: replayed.unwrap_or_default(),
+            replayed,
             ..Beginning::default()
         };
         Ok(engine)
@@ -307,25 +298,159 @@ pub(super) fn put(
     device.direct(outcome, operation, at)
 }
 
+/// An array that is about to start, by what was found on its devices.
+struct Decided {
+    own: EngineConfig,
+    form: Form,
+    /// What tells this start from others.
+    nonce: u64,
+    looked: Vec<Option<Looked>>,
+    assembled: Assembled,
+    /// What the log device carries, now that its journal was replayed.
+    journal: Option<Looked>,
+    replayed: Replayed,
+}
+
+/// Why it does not start.
+enum NotDecided {
+    Error(EngineError),
+    /// This member failed while the journal was replayed, and is not needed.
+    Member(usize, EngineError),
+}
+
+impl From<EngineError> for NotDecided {
+    fn from(error: EngineError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Decided {
+    fn new(
+        joined: &Joined,
+        (devices, log): (&mut [Member], &mut Option<Member>),
+        options: &MdOptions,
+    ) -> Result<Self, NotDecided> {
+        let block = block(devices.iter().chain(&*log), log.is_some()).max(joined.block);
+        let md = Md { block };
+        let form = if joined.geom.is_some() { Form::Geom } else { Form::Md(md) };
+        let mut looked: Vec<Option<Looked>> = devices
+            .iter_mut()
+            .map(|one| (!matches!(one, Member::Absent)).then(|| look(&form, one)))
+            .collect();
+        for (place, (one, device)) in looked.iter().zip(&*devices).enumerate() {
+            let Some(one) = one else { continue };
+            joined.check(place, &one.places).map_err(|why| on(not_joined(&why), device))?;
+        }
+        let nonce = u64::from_le_bytes(random()?);
+        let found = joined.found(&mut looked, block, nonce);
+        let without = if options.run { joined.absent } else { [0; 2] };
+        let dirty_degraded = options.allowed.dirty_degraded;
+        let allow = Allow { without, dirty_degraded, ..Allow::default() };
+        let own = config(joined, options, keeps_bad_blocks(&looked));
+        let mut wanted = own.wanted();
+        wanted.traits.clone_from(&joined.traits);
+        let assembled =
+            Array::assemble(&wanted, &found, allow).map_err(|error| cannot(&error, devices))?;
+        let (mut journal, mut replayed) = (None, Replayed::default());
+        if let Some(log) = log {
+            let (looked, rows) = replay(joined, (devices, log), &assembled, md)?;
+            (journal, replayed) = (Some(looked), rows);
+        }
+        Ok(Self { own, form, nonce, looked, assembled, journal, replayed })
+    }
+}
+
 /// Replays the journal of an array that is about to start; what its log device carries then.
 fn replay(
     joined: &Joined,
     (members, log): (&mut [Member], &mut Member),
     assembled: &Assembled,
     md: Md,
-) -> Result<(Looked, Replayed), EngineError> {
-    let not_written = |what: &str| Err(not_joined(&Cannot::NotWritten(what.into())));
+) -> Result<(Looked, Replayed), NotDecided> {
+    let not_written = |what: &str| not_joined(&Cannot::NotWritten(what.into()));
     let Geometry::Parity(geometry) = assembled.array.geometry() else {
-        return not_written("it has a journal, and no parity");
+        return Err(not_written("it has a journal, and no parity").into());
     };
     let mut out = [0; 2];
     for one in &assembled.unused {
         out[one.member.at() / 64] |= 1 << (one.member.at() % 64);
     }
-    let (looked, replayed) = Replay { joined, geometry, members, out, log, md }.run()?;
+    let mut unwritable = None;
+    let replay = Replay { joined, geometry, members, out, unwritable: &mut unwritable, log, md };
+    let (looked, replayed) = match (replay.run(), unwritable) {
+        (Ok(done), _) => done,
+        (Err(error), Some(place)) if survives(joined, assembled, out, place) => {
+            return Err(NotDecided::Member(place, error));
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
     match looked.places.md().and_then(Kept::journal) {
         Some(_) => Ok((looked, replayed)),
-        None => not_written("its journal has no room"),
+        None => Err(not_written("its journal has no room").into()),
+    }
+}
+
+/// Whether an array has all that it holds without a member more; those that are being rebuilt do not help.
+fn survives(joined: &Joined, assembled: &Assembled, out: MemberBits, place: usize) -> bool {
+    let mut missing = out;
+    let incomplete = (0..joined.order.len()).filter(|one| joined.filled_to(*one) < u64::MAX);
+    for one in incomplete.chain([place]) {
+        missing[one / 64] |= 1 << (one % 64);
+    }
+    !assembled.array.is_lost_without(missing)
+}
+
+/// A member that failed while the journal was replayed.
+struct Failed {
+    place: usize,
+    error: EngineError,
+}
+
+impl Failed {
+    /// Has all others know it.
+    fn tell(
+        &self,
+        (joined, inspected): (&Joined, &[Inspected]),
+        (members, log): (&mut [Member], &mut Option<Member>),
+    ) -> Result<(), EngineError> {
+        let given = joined.order[self.place];
+        let superblock = given.and_then(|given| inspected[given].superblock());
+        let number = superblock.map_or(0, |one| one.number) as u16;
+        members[self.place] = Member::Absent;
+        let md = Md { block: block(members.iter().chain(&*log), true) };
+        let there = members.iter_mut().filter(|one| !matches!(one, Member::Absent));
+        record_failure(md, there.chain(log), number)
+    }
+
+    /// Starts the array without it.
+    fn assemble_without(
+        self,
+        joined: &Joined,
+        devices: Vec<Option<Member>>,
+        options: &MdOptions,
+    ) -> Result<(Engine, MdFound), EngineError> {
+        let devices = devices.into_iter().map(|one| one.unwrap_or(Member::Absent)).collect();
+        let (engine, mut found) = Engine::assemble_md(devices, options)?;
+        let of = joined.order[self.place];
+        if let Some(out) = found.joined.out.iter_mut().find(|out| Some(out.given) == of) {
+            out.place = Some(self.place as u16);
+            out.why = Why::FailedReplay(self.error.to_string());
+        }
+        Ok((engine, found))
+    }
+}
+
+/// Puts devices back where they were given.
+fn put_back(
+    joined: &Joined,
+    devices: &mut [Option<Member>],
+    (members, log): (Vec<Member>, Option<Member>),
+) {
+    let taken = joined.order.iter().zip(members.into_iter().map(Some));
+    for (given, member) in taken.chain([(&joined.journal, log)]) {
+        if let Some(given) = given {
+            devices[*given] = member;
+        }
     }
 }
 

@@ -53,6 +53,8 @@ pub enum Why {
     BadBlocksUnreadable,
     /// What its label of GEOM says of it, in words.
     Label(String),
+    /// It failed while the journal was replayed; how.
+    FailedReplay(String),
 }
 
 impl fmt::Display for Why {
@@ -74,6 +76,7 @@ impl fmt::Display for Why {
             Self::Contested(place) => write!(f, "one of several that say they are member {place}"),
             Self::TooSmall(needed) => write!(f, "cut off: its data need {needed}"),
             Self::LeftOut => f.write_str("left out as asked"),
+            Self::FailedReplay(how) => write!(f, "failed while the journal was replayed: {how}"),
             Self::BadBlocksUnreadable => f.write_str("its list of bad blocks cannot be read"),
         }
     }

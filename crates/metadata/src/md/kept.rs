@@ -10,7 +10,7 @@ use super::format::unnamed;
 use super::superblock::MOST_DEVICES;
 use super::v0::{self, Own};
 use super::{Aside, Bitmap, BitmapKind, Features, Inspected, Journal, Ppl, Role, Superblock, V0};
-use crate::{Put, Source};
+use crate::{Places, Put, Source};
 
 /// Sectors of a superblock's place.
 const PLACE: u64 = 8;
@@ -278,6 +278,18 @@ impl Kept {
             return None;
         }
         self.superblock.recovery = tail;
+        self.as_bytes()
+    }
+
+    /// The superblock of this event, by which the device with this number failed, as bytes.
+    fn with_failed(&mut self, number: u16, events: u64) -> Option<(Sector, Vec<u8>)> {
+        let one = &mut self.superblock;
+        *one.roles.get_mut(usize::from(number))? = Role::Faulty;
+        one.events = events;
+        self.as_bytes()
+    }
+
+    fn as_bytes(&mut self) -> Option<(Sector, Vec<u8>)> {
         let mut bytes = vec![0; self.frame.len()];
         let put = self.put_frame(&mut bytes)?;
         bytes.truncate(put.bytes);
@@ -330,6 +342,26 @@ impl Kept {
         one.emit(&mut self.frame).ok()?;
         Some((Sector(one.super_offset), self.frame.clone()))
     }
+}
+
+/// What has superblocks of members, and then of the log device, say that the device with this number failed: writes,
+/// each to one of these devices, one after another. By two events, as md before Linux 6.8 asks a device's own
+/// superblock only; none is ever more than an event behind another. `None` when a superblock has no room.
+pub fn tell_failed(devices: &mut [Places], number: u16) -> Option<Vec<(usize, Sector, Vec<u8>)>> {
+    let mut events: Vec<u64> =
+        devices.iter().map(|one| one.md().map_or(0, |kept| kept.superblock.events)).collect();
+    let newest = events.iter().max().copied().unwrap_or(0);
+    let mut writes = Vec::new();
+    for event in newest..=newest + 2 {
+        for (device, (places, own)) in devices.iter_mut().zip(&mut events).enumerate() {
+            if *own < event {
+                let (at, bytes) = places.md_mut()?.with_failed(number, event)?;
+                writes.push((device, at, bytes));
+                *own = event;
+            }
+        }
+    }
+    Some(writes)
 }
 
 /// The list of bad blocks of a device, if it can be written: it counts in sectors, lies on what the device writes

@@ -38,7 +38,7 @@ pub use format::{Md, Ready};
 pub use inspect::{BitmapSeen, Inspected, LogSeen, Seen, inspect};
 pub use join::{Joined, join, keeps_bad_blocks};
 pub use journal::{Journal, JournalDamage, JournalFound, JournalRow, LoggedRows};
-pub use kept::Kept;
+pub use kept::{Kept, tell_failed};
 pub use logs::JournalBlock;
 pub use ppl::{Ppl, PplEntry, PplHeader, PplSeen};
 pub use shape::{Obstacle, layout, level_name, word};

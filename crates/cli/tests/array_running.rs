@@ -1,6 +1,7 @@
 //! `raidlab array assemble` and the commands to what it runs: administration, reading without a change, an overlay, a
-//! served file, NBD.
+//! served file, NBD, both.
 
+mod beside;
 mod journal;
 mod mounted;
 mod served;

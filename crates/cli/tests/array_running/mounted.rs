@@ -30,13 +30,17 @@ const FILESYSTEMS: [(&str, &str, &[&str], &[&str]); 2] = [
 ];
 
 /// A mounted filesystem on a loop device; both go with the test.
-struct Mounted {
-    node: String,
-    at: PathBuf,
+pub(super) struct Mounted {
+    pub(super) node: String,
+    pub(super) at: PathBuf,
 }
 
 impl Mounted {
-    fn unmount(&self) {
+    pub(super) fn new(node: String, at: PathBuf) -> Self {
+        Self { node, at }
+    }
+
+    pub(super) fn unmount(&self) {
         tool("umount", &[&self.at.display().to_string()]).expect("nothing uses it any more");
     }
 }
@@ -91,7 +95,7 @@ fn live_through(
     let node = tool("losetup", &["--find", "--show", &served]).expect("a loop device");
     let at = harness.scratch.directory("mounted");
     let place = at.display().to_string();
-    let mounted = Mounted { node, at: at.clone() };
+    let mounted = Mounted::new(node, at.clone());
     tool(make, &[flags, &[mounted.node.as_str()]].concat()).expect("a filesystem");
     tool("mount", &[&mounted.node, &place]).expect("it can be mounted");
     for own in [&served, &mounted.node] {

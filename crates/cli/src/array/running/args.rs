@@ -38,12 +38,12 @@ pub(crate) struct Assemble {
     /// With --write or --overlay: start although members are missing that were in service when it was stopped
     #[arg(long)]
     pub(crate) run: bool,
-    /// Serve what the array holds as this file, which must not exist (root)
+    /// Serve what the array holds as this file, which must not exist (root); also beside --nbd
     #[arg(long, value_name = "FILE")]
     pub(crate) fuse: Option<PathBuf>,
     /// Serve what the array holds to NBD clients, as an export of its name: unix:PATH, tcp:HOST:PORT, or systemd for
     /// the sockets that systemd hands over; may be given several times. Devices of several arrays may be given
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "fuse")]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<NbdAddress>,
     /// With --nbd: how many clients at most; more are closed as they come
     #[arg(

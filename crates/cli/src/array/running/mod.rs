@@ -53,7 +53,7 @@ pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
         Err(failure) => {
             let mode = names.mode;
             // The first error is the one to tell.
-            let _ = owner.end(mode);
+            let _ = owner.end(mode, true);
             return Err(failure);
         }
     };

@@ -12,7 +12,7 @@ use raidlab_targets::{NbdArray, NbdCertificates, NbdLimits, NbdServer, NbdSocket
 use super::super::stack;
 use super::args::Assemble;
 use super::floors::{Floors, Lower};
-use super::owner::{NbdOwner, Owner};
+use super::owner::{NbdOwner, Owner, Place};
 use super::socket::{self, Asked};
 use super::state::{Mode, Names};
 use super::{Started, notify, serve, start_with_spares};
@@ -46,11 +46,19 @@ pub(super) fn run(options: &Assemble, stop: &AtomicBool) -> Result<(), Failure> 
         memory: options.nbd_memory.0,
         ..NbdLimits::default()
     };
-    let (server, made) = begin((sockets, tls), limits, arrays.clone())?;
+    let mut file = options.fuse.as_ref().map(|_| Place::new()).transpose()?;
+    let directory = file.as_ref().map(|place| place.directory().to_owned());
+    let (server, made) = begin((sockets, tls), limits, (directory, arrays.clone()))?;
     let (names, lower): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+    // The directory goes after what is mounted there.
+    let linked = match (&mut file, server.file(), &options.fuse) {
+        (Some(place), Some(served), Some(file)) => place.link(&served, file),
+        _ => Ok(()),
+    };
     let owners = names.iter().enumerate().map(|(array, names)| {
         let uris = places.iter().map(|place| place.uri(&names.short(), is_tls)).collect();
-        Owner::Nbd(NbdOwner::new(Arc::clone(&server), array, uris))
+        // It is the first and only one that is served as a file, too.
+        Owner::Nbd(NbdOwner::new(Arc::clone(&server), array, uris, file.take()))
     });
     let mut owners: Vec<Owner> = owners.collect();
     drop(server);
@@ -59,13 +67,13 @@ pub(super) fn run(options: &Assemble, stop: &AtomicBool) -> Result<(), Failure> 
         let requests = socket::listen(&path)?;
         Ok((path, requests, Floors::new(lower, options)?))
     });
-    let listening: Result<Vec<_>, Failure> = listening.collect();
+    let listening: Result<Vec<_>, Failure> = linked.and_then(|()| listening.collect());
     let listening = match listening {
         Ok(listening) => listening,
         Err(failure) => {
             for (owner, names) in owners.iter_mut().zip(&names) {
                 // The first error is the one to tell.
-                let _ = owner.end(names.mode);
+                let _ = owner.end(names.mode, true);
             }
             return Err(failure);
         }
@@ -108,7 +116,7 @@ fn attend(all: Vec<One>, stop: &AtomicBool) -> Result<(), Failure> {
 fn begin(
     (sockets, tls): (NbdSockets, Option<NbdTls>),
     limits: NbdLimits,
-    arrays: Vec<Assemble>,
+    (directory, arrays): (Option<PathBuf>, Vec<Assemble>),
 ) -> Result<(Arc<NbdServer>, Vec<Named>), Failure> {
     let (told, names) = channel();
     let make = move || {
@@ -126,11 +134,18 @@ fn begin(
             }
         }
     };
-    let server = NbdServer::new(sockets, tls, limits, make);
-    let names: Result<Vec<_>, Failure> =
-        names.try_recv().unwrap_or_else(|_| Err(Failure::failed("no array was made")));
-    let names = names?;
-    Ok((Arc::new(server.map_err(Failure::failed)?), names))
+    let server = match directory {
+        Some(directory) => NbdServer::with_file(sockets, tls, limits, &directory, make),
+        None => NbdServer::new(sockets, tls, limits, make),
+    };
+    let (server, names) = match (server, names.try_recv()) {
+        (Ok(server), Ok(Ok(names))) => (server, names),
+        // The first error is the one to tell.
+        (_, Ok(Err(failure))) => return Err(failure),
+        (Err(error), _) => return Err(Failure::failed(error)),
+        _ => return Err(Failure::failed("no array was made")),
+    };
+    Ok((Arc::new(server), names))
 }
 
 fn export(started: Started) -> NbdArray {
@@ -188,6 +203,7 @@ fn arrays_of(options: &Assemble) -> Result<Vec<Assemble>, Failure> {
     }
     for (flag, is_given) in [
         ("--socket", options.socket.is_some()),
+        ("--fuse", options.fuse.is_some()),
         ("--overlay", options.overlay.is_some()),
         ("--spare", !options.spare.is_empty()),
     ] {

@@ -30,19 +30,84 @@ pub(super) struct NbdOwner {
     server: Arc<NbdServer>,
     array: usize,
     uris: Vec<String>,
+    /// Of the array that is served as a file, too.
+    place: Option<Place>,
 }
 
 impl NbdOwner {
-    pub(super) const fn new(server: Arc<NbdServer>, array: usize, uris: Vec<String>) -> Self {
-        Self { server, array, uris }
+    pub(super) const fn new(
+        server: Arc<NbdServer>,
+        array: usize,
+        uris: Vec<String>,
+        place: Option<Place>,
+    ) -> Self {
+        Self { server, array, uris, place }
+    }
+
+    /// Takes the file away, if there is one, and ends serving the array; then it is stopped. While somebody uses the
+    /// file that is refused and nothing ends, unless it is to be at any price.
+    fn end(
+        &self,
+        at_any_price: bool,
+        stop: impl FnOnce(&mut Engine) -> Result<(), EngineError> + Send + 'static,
+    ) -> Result<(), EngineError> {
+        let unmounted = match &self.place {
+            Some(_) => self.server.unmount(),
+            None => Ok(()),
+        };
+        if at_any_price || unmounted.is_ok() {
+            self.server.end(self.array, stop)??;
+        }
+        unmounted
     }
 }
 
-/// A file that is served: a link to where it is mounted.
+/// A file that is served.
 pub(super) struct Served {
     export: FuseExport,
+    /// Goes when nothing is mounted there any more.
+    place: Place,
+}
+
+/// A directory on which a file is mounted, and the link to it that was asked for. Both go with it.
+pub(super) struct Place {
     directory: PathBuf,
-    link: PathBuf,
+    link: Option<PathBuf>,
+}
+
+impl Place {
+    pub(super) fn new() -> Result<Self, Failure> {
+        let name = format!("raidlab-array-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir(&directory).map_err(|error| failed(&directory, &error))?;
+        Ok(Self { directory, link: None })
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Makes `file` a link to what is served.
+    pub(super) fn link(&mut self, served: &Path, file: &Path) -> Result<(), Failure> {
+        let link = std::path::absolute(file).unwrap_or_else(|_| absolute(file));
+        symlink(served, &link).map_err(|error| failed(&link, &error))?;
+        self.link = Some(link);
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What is left of them is named by whoever finds them in the way.
+        if let Some(link) = &self.link {
+            let _ = fs::remove_file(link);
+        }
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("{}: {error}", path.display()))
 }
 
 impl Owner {
@@ -67,41 +132,28 @@ impl Owner {
             let _ = told.send(names);
             engine
         };
-        let name = format!("raidlab-array-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        let failed = |path: &Path, error: std::io::Error| {
-            Failure::failed(format!("{}: {error}", path.display()))
-        };
-        fs::create_dir(&directory).map_err(|error| failed(&directory, error))?;
+        let mut place = Place::new()?;
         let cache = if is_read { ExportCache::ReadOnly } else { ExportCache::Kept };
-        let export = FuseExport::of(make, &directory, cache);
+        let export = FuseExport::of(make, place.directory(), cache);
         let (export, (names, lower)) = match (export, names.try_recv()) {
             (Ok(export), Ok(Ok(named))) => (export, named),
-            (served, made) => {
-                // The first error is the one to tell.
-                let _ = fs::remove_dir(&directory);
-                return Err(match (made, served) {
-                    (Ok(Err(failure)), _) => failure,
-                    (_, Err(error)) => Failure::failed(error),
-                    _ => Failure::failed("the array was not made"),
-                });
-            }
+            // The first error is the one to tell.
+            (_, Ok(Err(failure))) => return Err(failure),
+            (Err(error), _) => return Err(Failure::failed(error)),
+            _ => return Err(Failure::failed("the array was not made")),
         };
-        let link = std::path::absolute(file).unwrap_or_else(|_| absolute(file));
-        if let Err(error) = symlink(export.file(), &link) {
-            drop(export);
-            let _ = fs::remove_dir(&directory);
-            return Err(failed(&link, error));
-        }
-        Ok((Self::Served(Box::new(Served { export, directory, link })), names, lower))
+        place.link(&export.file(), file)?;
+        Ok((Self::Served(Box::new(Served { export, place })), names, lower))
     }
 
     /// The file that is served.
     pub(super) fn file(&self) -> Option<&Path> {
-        match self {
-            Self::Here(_) | Self::Nbd(_) | Self::Lower(_) => None,
-            Self::Served(served) => Some(&served.link),
-        }
+        let place = match self {
+            Self::Here(_) | Self::Lower(_) => None,
+            Self::Nbd(NbdOwner { place, .. }) => place.as_ref(),
+            Self::Served(served) => Some(&served.place),
+        };
+        place?.link.as_deref()
     }
 
     /// Where NBD clients find it.
@@ -141,8 +193,9 @@ impl Owner {
         }
     }
 
-    /// Ends serving, then stops the array: everything durable, marked clean.
-    pub(super) fn end(&mut self, mode: Mode) -> Result<(), EngineError> {
+    /// Ends serving, then stops the array: everything durable, marked clean. At any price also under who uses the
+    /// file that is served beside NBD, which is told as an error then.
+    pub(super) fn end(&mut self, mode: Mode, at_any_price: bool) -> Result<(), EngineError> {
         let stop = move |engine: &mut Engine| match mode {
             Mode::Read => Ok(()),
             Mode::Overlay | Mode::Write => engine.stop(),
@@ -150,7 +203,7 @@ impl Owner {
         match self {
             Self::Here(engine) => stop(engine),
             Self::Served(served) => served.export.end(stop)?,
-            Self::Nbd(NbdOwner { server, array, .. }) => server.end(*array, stop)?,
+            Self::Nbd(owner) => owner.end(at_any_price, stop),
             Self::Lower(array) => array.with(stop)?,
         }
     }
@@ -158,13 +211,5 @@ impl Owner {
     /// Whether an array above stands on it.
     pub(super) fn is_member(&self) -> bool {
         matches!(self, Self::Lower(array) if array.is_member())
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // What is left of them is named by whoever finds them in the way.
-        let _ = fs::remove_file(&self.link);
-        let _ = fs::remove_dir(&self.directory);
     }
 }

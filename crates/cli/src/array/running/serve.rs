@@ -49,7 +49,7 @@ pub(super) fn run(
                     let disconnect = command["disconnect"] == true;
                     let ended = match owner.is_member() {
                         true => Err(Failure::Refused(STANDS_ON_IT.into())),
-                        false => end(&mut owner, names.mode, disconnect),
+                        false => end(&mut owner, names.mode, (disconnect, false)),
                     };
                     if ended.is_ok() {
                         floors.end();
@@ -80,7 +80,7 @@ pub(super) fn run(
         }
         if stop.load(Ordering::Relaxed) {
             // Whoever ends the process has made up their mind: clients get what is under way.
-            let ended = end(&mut owner, names.mode, true);
+            let ended = end(&mut owner, names.mode, (true, true));
             floors.end();
             ended?;
             names.tell("stopped");
@@ -90,24 +90,32 @@ pub(super) fn run(
     }
 }
 
-/// Ends serving and stops the array; not as long as somebody is connected, unless that is wanted.
-fn end(owner: &mut Owner, mode: Mode, disconnect: bool) -> Result<(), Failure> {
+/// Ends serving and stops the array; not as long as somebody is connected, unless that is wanted, nor as long as
+/// somebody uses its file, unless it is to be at any price.
+fn end(
+    owner: &mut Owner,
+    mode: Mode,
+    (disconnect, at_any_price): (bool, bool),
+) -> Result<(), Failure> {
     let clients = owner.report().map_or(0, |report| report.clients);
     if clients > 0 && !disconnect {
         let what = "NBD clients are connected: disconnect them there, or stop it with --disconnect";
         return Err(Failure::Refused(format!("{clients} {what}")));
     }
     notify::stopping();
-    owner.end(mode).map_err(Failure::failed)
+    owner.end(mode, at_any_price).map_err(Failure::failed)
 }
 
 /// The array as it is.
 pub(super) fn document(owner: &mut Owner, names: &Names) -> Result<Value, Failure> {
-    let (known, file) = (names.clone(), owner.file().map(ToOwned::to_owned));
+    let report = owner.report();
+    // Somebody else may have unmounted it.
+    let file = owner.file().filter(|_| report.is_none_or(|report| report.has_file));
+    let (known, file) = (names.clone(), file.map(ToOwned::to_owned));
     let work = move |engine: &mut Engine| known.document(engine, file.as_deref());
     let mut document = owner.with(work).map_err(Failure::failed)?;
     document["nbd"] = json!(owner.uris());
-    document["clients"] = json!(owner.report().map(|report| report.clients));
+    document["clients"] = json!(report.map(|report| report.clients));
     Ok(document)
 }
 

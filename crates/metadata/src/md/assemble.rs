@@ -499,11 +499,20 @@ fn copies(devices: &mut Devices<'_>) {
 }
 
 /// The member with the newest superblock: what it says of others counts, be it being rebuilt or not, as it may be the
-/// one that recorded a failure. Of several a whole one. Spares have no say.
+/// one that recorded a failure. Of several the one that calls most others gone that have as many events and do not call
+/// it gone: these were told of a state in part only, when the power failed, and it went on without them. Then a whole
+/// one. Spares have no say.
 fn newest<'a>(devices: &Devices<'a>) -> Option<&'a Superblock> {
     let members = || devices.there().filter(|(_, one)| member(one.role()).is_some());
+    let went_on_without = |one: &Superblock| {
+        let is_left = |other: &Superblock| {
+            other.events == one.events && !names(one, other) && names(other, one)
+        };
+        members().filter(|(_, other)| is_left(other)).count()
+    };
     let latest = |one: &(usize, &Superblock)| {
-        (one.1.events, one.1.rebuilt_to().is_none(), std::cmp::Reverse(one.0))
+        let is_whole = one.1.rebuilt_to().is_none();
+        (one.1.events, went_on_without(one.1), is_whole, std::cmp::Reverse(one.0))
     };
     members().max_by_key(latest).map(|(_, one)| one)
 }

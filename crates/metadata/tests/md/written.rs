@@ -5,7 +5,7 @@ use raidlab_core::contract::{Epoch, History, MetaIo, Record, SegmentList, Superb
 use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 use raidlab_metadata::md::{
     Allowed, Aside, Bitmap, BitmapKind, Cannot, DeviceNumbers, Features, Frame, Md, Role,
-    Superblock, inspect, join,
+    Superblock, Why, assemble, inspect, join,
 };
 use raidlab_metadata::{Looked, MetadataFormat, RecordWriter, Source, Unreadable};
 
@@ -304,6 +304,29 @@ fn what_stood_on_a_fresh_device_is_gone_first() {
     let places: Vec<u64> = ready.pieces.iter().map(|(at, _)| at.0).collect();
     assert_eq!(places[..2], [8, 24], "superblock, then bitmap");
     assert!(ready.pieces[0].1.iter().all(|byte| *byte == 0));
+}
+
+/// The power failed when one member had been told of a state and the others had not; one of those was started alone
+/// then, which made the same events of it.
+#[test]
+fn of_equal_events_who_went_on_without_the_others_is_believed() {
+    let [mut a, mut b, c] = three();
+    (a.events, b.events) = (101, 101);
+    b.roles[0] = Role::Faulty;
+    let all: Vec<_> = [a, b, c].iter().map(|one| inspect(&mut disk(one, &[]))).collect();
+    let joined = join(&all, &Allowed::default()).unwrap();
+    assert_eq!(joined.order, [None, Some(1), Some(2)]);
+    assert_eq!(joined.out[0].why, Why::Failed);
+    let read = assemble(&all, &Allowed::default()).map(|one| one.missing());
+    assert!(matches!(read, Ok(missing) if missing == [0]), "reading decides as writing does");
+    // The one that was left calls a device gone, too: one that another has taken the place of since.
+    let [mut a, mut b, mut c] = three();
+    (a.events, b.events, c.events) = (101, 101, 101);
+    (b.features, b.recovery) = (Features::RECOVERY, 512);
+    a.roles[1] = Role::Faulty;
+    (b.roles[0], c.roles[0]) = (Role::Faulty, Role::Faulty);
+    let all: Vec<_> = [a, b, c].iter().map(|one| inspect(&mut disk(one, &[]))).collect();
+    assert_eq!(join(&all, &Allowed::default()).unwrap().order, [None, Some(1), Some(2)]);
 }
 
 /// The one that recorded a failure counts, though it is being rebuilt: who failed is not believed.

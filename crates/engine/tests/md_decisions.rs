@@ -6,7 +6,8 @@
 use crate::extent::Extent;
 use crate::guest::{Guest, TempDir, guest_or_skip};
 use crate::made::{creation, name};
-use raidlab_core::{MemberIndex, Sectors};
+use raidlab_core::contract::Pacing;
+use raidlab_core::{MemberIndex, Sectors, Settings};
 use raidlab_engine::{Engine, MdOptions, Member, MemoryMember};
 use raidlab_metadata::md::{Creation, Features, Role, Superblock, Version};
 
@@ -278,7 +279,9 @@ fn raidlab(row: &Row, all: &[Vec<u8>], run: bool) -> String {
         member.bytes_mut().copy_from_slice(&all[*given]);
         Member::Memory(member)
     };
-    let options = MdOptions { run, ..MdOptions::default() };
+    // A rebuild is still under way when it is looked at, however long that takes.
+    let settings = Settings { pacing: Pacing::between(1, 1), ..Settings::default() };
+    let options = MdOptions { run, settings, ..MdOptions::default() };
     let Ok((engine, found)) = Engine::assemble_md(row.given.iter().map(member).collect(), &options)
     else {
         return "-".to_owned();

@@ -113,8 +113,7 @@ impl Found {
 
     /// A device that is not in service, in words.
     pub(super) fn told(&self, out: &Out) -> String {
-        let of = out.place.map_or_else(String::new, |place| format!(" (member {place})"));
-        format!("{}{of}: {}", self.paths[out.given].display(), out.why)
+        out.told(&self.paths[out.given].display())
     }
 
     /// The array, for reading. Its members are open for reading only.

@@ -491,16 +491,12 @@ fn not_joined(why: &Cannot) -> EngineError {
 /// What was given and is no member, with the reasons, a line each: the core knows of these only that their places are
 /// empty.
 fn unused(out: &[Out], devices: &[Option<Member>]) -> String {
-    let line = |one: &Out| {
-        let of = one.place.map_or_else(String::new, |place| format!(" (member {place})"));
-        let device = match devices.get(one.given) {
-            Some(Some(Member::File(file))) => file.path().display().to_string(),
-            _ => format!("device {} of those given", one.given + 1),
-        };
-        format!("\n  not used: {device}{of}: {}", one.why)
+    let line = |one: &Out| match devices.get(one.given) {
+        Some(Some(Member::File(file))) => one.told(&file.path().display()),
+        _ => one.told(&format_args!("device {} of those given", one.given + 1)),
     };
     let out = out.iter().filter(|one| one.why != Why::Spare);
-    out.map(line).collect()
+    out.map(|one| format!("\n  not used: {}", line(one))).collect()
 }
 
 /// The same with the file of a device.

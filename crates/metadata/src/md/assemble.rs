@@ -93,6 +93,14 @@ pub struct Out {
     pub why: Why,
 }
 
+impl Out {
+    /// The same in words, of a device that is called so.
+    pub fn told(&self, device: &dyn fmt::Display) -> String {
+        let of = self.place.map_or_else(String::new, |place| format!(" (member {place})"));
+        format!("{device}{of}: {}", self.why)
+    }
+}
+
 /// A member's place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {

@@ -243,8 +243,7 @@ fn open_device(path: &Path, sector: Option<u32>) -> Result<Member, raidlab_engin
 
 fn tell(paths: &[PathBuf], out: &[Out], notes: &[String]) {
     for out in out {
-        let of = out.place.map_or_else(String::new, |place| format!(" (member {place})"));
-        note(&format!("not used: {}{of}: {}", paths[out.given].display(), out.why));
+        note(&format!("not used: {}", out.told(&paths[out.given].display())));
     }
     for one in notes {
         note(&format!("note: {one}"));

@@ -3,17 +3,14 @@
 //!
 //! The guest's kernel is without raid456 meanwhile, so that it does not start what mdadm has made.
 
-use raidlab_core::{Layout, Sector, Sectors};
-use raidlab_metadata::md::{
-    Creation, Device, Inspected, JournalBlock, LogDevice, Made, Superblock, Version, inspect,
-};
-use raidlab_metadata::{Source, Unreadable};
+use raidlab_core::{Layout, Sectors};
+use raidlab_metadata::md::{Creation, Device, JournalBlock, LogDevice, Made, Superblock, Version};
 
 use crate::extent::Extent;
 use crate::guest::guest_or_skip;
 use crate::held::{SECTOR, made_image};
 use crate::made::creation;
-use crate::md_logs_guest::{Files, MEMBER, device, devices};
+use crate::md_logs_guest::{Files, MEMBER, device, devices, looked};
 
 /// The log device is behind all others.
 const LOG: usize = 4;
@@ -127,7 +124,7 @@ fn a_new_journal_is_what_mdadm_writes() {
     for (section, case) in cases.iter().enumerate() {
         let theirs = files.read(section, case.numbers());
         let superblocks: Vec<Superblock> =
-            theirs.iter().map(|bytes| seen(bytes).superblock().unwrap().clone()).collect();
+            theirs.iter().map(|bytes| looked(bytes).superblock().unwrap().clone()).collect();
         let log = superblocks.last().unwrap();
         let ring = &theirs.last().unwrap()[log.data_offset as usize * SECTOR..];
         let first = JournalBlock::parse(ring, &log.array, 0).expect("the first block").sequence;
@@ -140,28 +137,5 @@ fn a_new_journal_is_what_mdadm_writes() {
             let differs = (0..MEMBER).find(|at| bytes[*at] != theirs[*at]);
             assert_eq!(differs, None, "{case:?}: the first byte of device {number} that differs");
         }
-    }
-}
-
-fn seen(bytes: &[u8]) -> Inspected {
-    inspect(&mut Image(bytes))
-}
-
-/// A device in memory.
-struct Image<'a>(&'a [u8]);
-
-impl Source for Image<'_> {
-    fn sectors(&self) -> Sectors {
-        Sectors((self.0.len() / SECTOR) as u64)
-    }
-
-    fn logical_block(&self) -> u32 {
-        1
-    }
-
-    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
-        let from = at.bytes() as usize;
-        into.copy_from_slice(self.0.get(from..from + into.len()).ok_or(Unreadable)?);
-        Ok(())
     }
 }

@@ -5,8 +5,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use raidlab_core::Sector;
+use raidlab_core::{Sector, Sectors};
 use raidlab_engine::Engine;
+use raidlab_metadata::md::{Inspected, inspect};
+use raidlab_metadata::{Source, Unreadable};
 use raidlab_random::SplitMix64;
 
 use crate::guest::{Guest, Output, TempDir};
@@ -177,4 +179,28 @@ pub(crate) fn all(engine: &mut Engine, bytes: usize) -> Vec<u8> {
     let mut all = vec![0; bytes];
     engine.read_at(Sector(0), &mut all).unwrap();
     all
+}
+
+/// What is found on a device of these bytes.
+pub(crate) fn looked(bytes: &[u8]) -> Inspected {
+    inspect(&mut Image(bytes))
+}
+
+/// Bytes of a device, to be looked at.
+struct Image<'a>(&'a [u8]);
+
+impl Source for Image<'_> {
+    fn sectors(&self) -> Sectors {
+        Sectors((self.0.len() / SECTOR) as u64)
+    }
+
+    fn logical_block(&self) -> u32 {
+        1
+    }
+
+    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
+        let from = at.bytes() as usize;
+        into.copy_from_slice(self.0.get(from..from + into.len()).ok_or(Unreadable)?);
+        Ok(())
+    }
 }

@@ -11,13 +11,14 @@ use std::sync::atomic::AtomicBool;
 
 use raidlab_core::geometry::Geometry;
 use raidlab_core::{Layout, Sector, Sectors};
-use raidlab_metadata::md::{Inspected, PplEntry, Version, inspect};
-use raidlab_metadata::{Source, Unreadable};
+use raidlab_metadata::md::{PplEntry, Version};
 
 use crate::extent::Extent;
 use crate::guest::guest_or_skip;
 use crate::held::{Bench, Log, SECTOR, images, lay_log};
-use crate::md_logs_guest::{Files, MEMBER, MIB, all, device, devices, head, write_and_copy};
+use crate::md_logs_guest::{
+    Files, MEMBER, MIB, all, device, devices, head, looked, write_and_copy,
+};
 
 /// Sectors of raidlab's arrays that are written.
 const WRITTEN: usize = 800;
@@ -69,29 +70,6 @@ const CASES: [Case; 12] = [
 
 fn layout() -> Layout {
     "raid5(3) chunk=64K".parse().unwrap()
-}
-
-/// Bytes of a device, to be looked at.
-struct Image<'a>(&'a [u8]);
-
-impl Source for Image<'_> {
-    fn sectors(&self) -> Sectors {
-        Sectors((self.0.len() / SECTOR) as u64)
-    }
-
-    fn logical_block(&self) -> u32 {
-        1
-    }
-
-    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
-        let from = at.bytes() as usize;
-        into.copy_from_slice(self.0.get(from..from + into.len()).ok_or(Unreadable)?);
-        Ok(())
-    }
-}
-
-fn looked(image: &[u8]) -> Inspected {
-    inspect(&mut Image(image))
 }
 
 /// Makes arrays with the kernel.

@@ -7,7 +7,7 @@ mod power;
 mod semantics;
 
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::common::{Random, TestDirectory, memory_members};
@@ -17,10 +17,10 @@ use raidlab_engine::{Engine, EngineConfig, EngineError, Member};
 use raidlab_nbd::{Command, Framing};
 use raidlab_targets::{NbdAddress, NbdArray, NbdLimits, NbdServer, NbdSockets};
 
-/// A server of a test, on a Unix socket.
+/// A server of a test, on a Unix socket. Dropped in this order, so that nothing is mounted in the directory at its end.
 struct Served {
-    directory: TestDirectory,
     server: NbdServer,
+    directory: TestDirectory,
 }
 
 impl Served {
@@ -33,10 +33,15 @@ impl Served {
         limits: NbdLimits,
         make: impl FnOnce() -> Result<Vec<NbdArray>, EngineError> + Send + 'static,
     ) -> Self {
+        Self::start(|sockets, _| NbdServer::new(sockets, None, limits, make))
+    }
+
+    /// `begin` has the sockets, and the directory of the test.
+    fn start(begin: impl FnOnce(NbdSockets, &Path) -> Result<NbdServer, EngineError>) -> Self {
         let directory = TestDirectory::new();
         let address = NbdAddress::Unix(directory.path().join("socket"));
         let sockets = NbdSockets::bind(&[address], false).unwrap();
-        Self { server: NbdServer::new(sockets, None, limits, make).unwrap(), directory }
+        Self { server: begin(sockets, directory.path()).unwrap(), directory }
     }
 
     fn path(&self) -> PathBuf {

@@ -4,7 +4,6 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::{Level, Sector};
@@ -13,44 +12,28 @@ use raidlab_nbd::Command;
 use raidlab_targets::{NbdAddress, NbdArray, NbdLimits, NbdServer, NbdSockets};
 
 use super::power::{Rack, cases};
-use super::{array, engine, narrow};
+use super::{Served, array, engine, narrow};
 use crate::common::{Random, TestDirectory};
 use crate::nbd_client::{Client, READ, ZERO};
 use crate::root::{can_mount, traces};
 
 const BLOCK: u64 = 512;
 
-/// A server of a test, with a file besides. Dropped in this order, so that nothing is mounted in the directory at its
-/// end.
-struct Both {
-    server: NbdServer,
-    directory: TestDirectory,
-}
-
-impl Both {
-    fn new(engine: impl FnOnce() -> Engine + Send + 'static) -> Self {
-        Self::with(NbdLimits::default(), move || Ok(vec![array(engine(), "a", false)]))
+impl Served {
+    /// Serves one array, `a`, as a file besides.
+    fn beside_file(engine: impl FnOnce() -> Engine + Send + 'static) -> Self {
+        Self::with_file(NbdLimits::default(), move || Ok(vec![array(engine(), "a", false)]))
     }
 
-    fn with(
+    fn with_file(
         limits: NbdLimits,
         make: impl FnOnce() -> Result<Vec<NbdArray>, EngineError> + Send + 'static,
     ) -> Self {
-        let directory = TestDirectory::new();
-        let at = directory.path().join("mount");
-        std::fs::create_dir(&at).unwrap();
-        let address = NbdAddress::Unix(directory.path().join("socket"));
-        let sockets = NbdSockets::bind(&[address], false).unwrap();
-        let server = NbdServer::with_file(sockets, None, limits, &at, make).unwrap();
-        Self { server, directory }
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.directory.path().join("socket")
-    }
-
-    fn client(&self) -> Client {
-        Client::unix(&self.socket(), "a")
+        Self::start(|sockets, directory| {
+            let at = directory.join("mount");
+            std::fs::create_dir(&at).unwrap();
+            NbdServer::with_file(sockets, None, limits, &at, make)
+        })
     }
 
     fn file(&self) -> File {
@@ -87,7 +70,7 @@ fn what_one_writes_the_other_reads_at_once() {
         return;
     }
     for (level, members) in [(Level::Raid1, 2), (Level::Raid5, 4)] {
-        let both = Both::new(move || engine(level, members, 512));
+        let both = Served::beside_file(move || engine(level, members, 512));
         let (file, mut client) = (both.file(), both.client());
         let mut model = vec![0; client.chosen.size as usize];
         file.read_exact_at(&mut model, 0).unwrap();
@@ -133,7 +116,7 @@ fn parts_of_blocks_undo_nothing_that_clients_write() {
         return;
     }
     for (level, members) in [(Level::Raid0, 2), (Level::Raid5, 3)] {
-        let both = Both::new(move || engine(level, members, 512));
+        let both = Served::beside_file(move || engine(level, members, 512));
         let is_over = AtomicBool::new(false);
         let in_middle = |byte: u64| (100..140).contains(&(byte % BLOCK));
         std::thread::scope(|scope| {
@@ -180,7 +163,7 @@ fn what_one_makes_durable_is_durable_of_both() {
             let mut random = Random(seed * 2 + 1);
             let mut rack = Rack::new(&config);
             let made = rack.clone();
-            let both = Both::with(NbdLimits::default(), move || {
+            let both = Served::with_file(NbdLimits::default(), move || {
                 Ok(vec![array(made.assemble(None), "a", false)])
             });
             let (file, mut client) = (both.file(), both.client());
@@ -231,7 +214,8 @@ fn clients_that_stand_still_do_not_block_the_file() {
     }
     let never = std::time::Duration::from_secs(3600);
     let limits = NbdLimits { stall: never, handshake: never, ..narrow() };
-    let both = Both::with(limits, || Ok(vec![array(engine(Level::Raid5, 3, 1 << 14), "a", false)]));
+    let both =
+        Served::with_file(limits, || Ok(vec![array(engine(Level::Raid5, 3, 1 << 14), "a", false)]));
     let mut slow: Vec<Client> = (0..3).map(|_| both.client()).collect();
     for (number, client) in slow.iter_mut().enumerate() {
         for read in 0..200 {
@@ -263,7 +247,7 @@ fn crowds_at_the_file_do_not_block_clients() {
         return;
     }
     const WRITERS: u64 = 100;
-    let both = Both::new(|| engine(Level::Raid6, 4, 1 << 14));
+    let both = Served::beside_file(|| engine(Level::Raid6, 4, 1 << 14));
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -296,7 +280,7 @@ fn an_end_answers_what_came_by_either() {
     if !can_mount("an_end_answers_what_came_by_either", &[]) {
         return;
     }
-    let both = Both::new(|| engine(Level::Raid5, 3, 4096));
+    let both = Served::beside_file(|| engine(Level::Raid5, 3, 4096));
     let mut client = both.client();
     for number in 0..100u64 {
         client.ask(Command::Write, number * 4096, 4096, false, &[number as u8 + 1; 4096]);
@@ -341,7 +325,7 @@ fn an_array_is_served_on_without_its_file() {
         return;
     }
     for by_hand in [false, true] {
-        let both = Both::new(|| engine(Level::Raid1, 2, 512));
+        let both = Served::beside_file(|| engine(Level::Raid1, 2, 512));
         let (file, mut client) = (both.file(), both.client());
         file.write_all_at(&[3; 100], 700).unwrap();
         drop(file);
@@ -371,7 +355,7 @@ fn a_file_beside_a_read_only_export_is_read_only() {
         return;
     }
     let make = || Ok(vec![array(engine(Level::Raid1, 2, 512), "a", true)]);
-    let both = Both::with(NbdLimits::default(), make);
+    let both = Served::with_file(NbdLimits::default(), make);
     let file = File::open(both.server.file().unwrap()).unwrap();
     file.read_exact_at(&mut [0; 4096], 0).unwrap();
     let refused = OpenOptions::new().write(true).open(both.server.file().unwrap()).unwrap_err();

@@ -81,6 +81,14 @@ fn seeds_that_broke_a_promise_of_md_keep_it() {
     }
 }
 
+/// Of 0.90 a spare was told that a member had failed, nobody else was, and a start without the spare's word used that
+/// member; with all others gone then, the spare's word counts, until it is left out by command.
+#[test]
+fn a_state_that_only_a_spare_was_told_of_ends_when_the_spare_is_left_out() {
+    let case = "crash:raid1:3:resync+0.90:1:13.11:0.0.2.2.2:0.1.0:0";
+    kept(case.parse().expect("a crash"), None);
+}
+
 /// In these seeds a rebuild loses blocks, and the array is started again: without the list of bad blocks what happened
 /// to stand there is read.
 #[test]

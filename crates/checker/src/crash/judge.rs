@@ -150,7 +150,8 @@ impl Judge {
     }
 }
 
-/// Assembles as the promise says; true when a start had to be forced.
+/// Assembles as the promise says; true when a start had to be forced. Drives of md 0.90 of which nothing tells what
+/// became of them are left out, as an administrator would.
 fn start(harness: &mut Harness, lost: Set) -> Result<bool, String> {
     let out = lost | harness.out_of_service();
     let allow = Allow::default();
@@ -162,6 +163,10 @@ fn start(harness: &mut Harness, lost: Set) -> Result<bool, String> {
         Started::Well => return Ok(false),
         Started::Refused(refusal) => refusal,
     };
+    let untold = harness.untold(lost, &refusal) & !lost;
+    if untold != 0 {
+        return start(harness, lost | untold);
+    }
     let may_refuse = harness.shape().parities() > 0
         && out != 0
         && matches!(harness.shape().mode, Consistency::Resync | Consistency::Bitmap { .. });

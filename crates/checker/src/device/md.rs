@@ -373,6 +373,38 @@ impl Drives {
         Ok((found, places.filter_map(|(place, one)| Some((place, one?))).collect()))
     }
 
+    /// Drives that have to be left out of an array of version 0.90 by command after this refusal, because superblocks
+    /// of that version do not tell what became of them: a half whose spare may be what the other became, and a spare
+    /// that alone was told of a state, when nobody is left whom it has in service.
+    pub(crate) fn untold(&self, lost: Set, refused: &AssembleError) -> Set {
+        let records = self.bytes.as_deref();
+        let Some(records) = records.filter(|one| one.format == Format::Md(Version::V0_90)) else {
+            return 0;
+        };
+        let given = (0..self.count() / 2).map(MemberIndex);
+        let seen: Vec<_> = given
+            .filter(|one| !has(lost, one.0) && !self.gone[one.at()])
+            .map(|one| (one, inspect(&mut View::of(self, records, one))))
+            .collect();
+        let with = || seen.iter().filter_map(|(one, seen)| Some((one.0, seen.superblock()?)));
+        let all = |is_meant: &dyn Fn(u16, &Superblock) -> bool| {
+            let meant = with().filter(|(device, one)| is_meant(*device, one));
+            meant.fold(0, |all, (device, _)| all | 1 << device)
+        };
+        match refused {
+            AssembleError::Diverged { other, .. } => all(&|device, one| {
+                let has_spare = one.v0.as_ref().is_some_and(|v0| v0.counts[3] > 0);
+                has(set_of(*other), device) && has_spare
+            }),
+            AssembleError::TooFew(_) => {
+                let members = with().filter(|(_, one)| one.role() != Role::Spare);
+                let newest = members.map(|(_, one)| one.events).max();
+                all(&|_, one| one.role() == Role::Spare && newest.is_some_and(|of| one.events > of))
+            }
+            _ => 0,
+        }
+    }
+
     /// A superblock of another array stands on a drive, in the same state.
     pub(super) fn give_to_another_md(&mut self, records: &mut Records, device: MemberIndex) {
         let seen = inspect(&mut View::of(self, records, device));

@@ -176,6 +176,13 @@ impl Harness {
         }
     }
 
+    /// Drives that an administrator has to leave out after this refusal, as what stands on them does not tell what
+    /// became of them; none but of md 0.90.
+    #[must_use]
+    pub fn untold(&self, lost: Set, refused: &AssembleError) -> Set {
+        self.drives.untold(lost, refused)
+    }
+
     /// The command that takes a drive back into its place, if the array has it back.
     ///
     /// # Errors

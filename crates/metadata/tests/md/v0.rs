@@ -344,6 +344,27 @@ fn halves_that_went_on_alone_are_told_apart() {
     assert_eq!(decide(&[filled, b]), Err(Cannot::Diverged(vec![0], vec![1])));
 }
 
+/// Who failed as the rebuild of the only other member ended was told of it as of a spare. It may as well have gone on
+/// alone, beside another spare: a number says nothing of which device it is. So a half is to be left out by command.
+#[test]
+fn who_failed_as_a_rebuild_ended_is_a_half_that_may_have_gone_on() {
+    let lone = |place: u32, gone: usize, spare: bool, events: u64| {
+        member("one", place, &move |one| {
+            one.v0.as_mut().unwrap().counts[3] = u32::from(spare);
+            say(one, gone, 9);
+            one.events += events;
+        })
+    };
+    let (failed, rebuilt) = (lone(0, 1, true, 2), lone(1, 0, false, 4));
+    let all = [seen(device(&failed)), seen(device(&rebuilt))];
+    let without = |which: &[usize]| {
+        assemble(&all, &Allowed { without: which.to_vec(), ..Allowed::default() })
+    };
+    assert_eq!(without(&[]), Err(Cannot::Diverged(vec![1], vec![0])));
+    assert_eq!(without(&[0]).unwrap().missing(), [0]);
+    assert_eq!(without(&[1]).unwrap().missing(), [1]);
+}
+
 #[test]
 fn a_dirty_array_with_a_member_missing_is_refused() {
     let [a, b, c] = [0, 1, 2].map(|place| member("dirty", place, &same));

@@ -187,12 +187,24 @@ pub(crate) struct StoreDirectory {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Block devices")]
 pub(crate) struct Devices {
-    /// Overwrite the devices; without it nothing is written
-    #[arg(long)]
-    pub(crate) destructive: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
     /// Also where filesystems, partition tables or members of arrays are on them
     #[arg(long)]
     pub(crate) overwrite_signatures: bool,
+    /// When the study is done, leave this layout of it on the devices, whole, as an array of Linux md; its
+    /// name as the report has it
+    #[arg(long, value_name = "LAYOUT")]
+    pub(crate) keep: Option<String>,
+}
+
+/// The word that block devices may be overwritten.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Block devices")]
+pub(crate) struct Consent {
+    /// Do it; without it nothing is written
+    #[arg(long)]
+    pub(crate) destructive: bool,
     /// Do not ask; needs --confirm-id
     #[arg(long, requires = "confirm_id", requires = "destructive")]
     pub(crate) yes: bool,
@@ -203,10 +215,6 @@ pub(crate) struct Devices {
     /// ~/.local/state unless set]
     #[arg(long, value_name = "DIR", requires = "destructive")]
     pub(crate) save_dir: Option<PathBuf>,
-    /// When the study is done, leave this layout of it on the devices, whole, as an array of Linux md; its
-    /// name as the report has it
-    #[arg(long, value_name = "LAYOUT")]
-    pub(crate) keep: Option<String>,
 }
 
 /// When to use colour.

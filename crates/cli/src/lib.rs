@@ -13,6 +13,7 @@ mod array;
 mod calibrate;
 mod check;
 mod compare;
+mod consent;
 mod convert;
 mod diff;
 mod doctor;

@@ -6,6 +6,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+mod create;
+
 use crate::root::{skip, tool};
 use crate::support::{self, Ran, Running, Scratch};
 use raidlab_results::{Clock, Results};

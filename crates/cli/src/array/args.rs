@@ -7,6 +7,8 @@ use raidlab_core::layout::ZoneOrder;
 use raidlab_core::{LayoutError, Size};
 use raidlab_metadata::md::Version;
 
+use crate::args::Consent;
+
 /// Arrays of Linux md without md: looks at members, reads what an array holds, makes new ones
 ///
 /// Members are files, such as images of drives, or block devices. An ordinary user can do all of it with files.
@@ -162,12 +164,16 @@ pub(crate) struct Export {
     pub(crate) quiet: bool,
 }
 
-/// Makes a new md array on files: superblocks, and bitmap, bad-block list, log of partial parity and journal where
-/// there are any
+/// Makes a new md array on files or block devices: superblocks, and bitmap, bad-block list, log of partial parity and
+/// journal where there are any
 ///
 /// Everything is placed where mdadm 4.2 places it, and md takes over from there: `mdadm --assemble` takes it over
 /// loop devices, or on the drives that the files are written to. With `--metadata geom` labels of FreeBSD's GEOM
-/// instead. Block devices are not written to in this version.
+/// instead.
+///
+/// What block devices hold is lost, so without --destructive they are only shown. Devices that are mounted, swap, part
+/// of an array or otherwise in use are refused. Each is confirmed by serial number or by-id name, and its first and
+/// last MiB are saved.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  \
     truncate -s 1G a.img b.img c.img\n  \
@@ -177,16 +183,18 @@ pub(crate) struct Export {
     raidlab array create raid6 a.img b.img c.img d.img --spare e.img\n  \
     raidlab array create 'raid5 chunk=64K' a.img b.img c.img --write-journal log.img\n  \
     raidlab array create 'raid5+0(2x3) chunk=64K' a.img b.img c.img d.img e.img f.img    two raid5, striped\n  \
-    raidlab array create raid1 a.img b.img --metadata geom --name gm0    as FreeBSD's `gmirror label`\n\n\
-    Exit status: 0 done, 1 failed, 2 bad input, 3 refused because something stands on a file.")]
+    raidlab array create raid1 a.img b.img --metadata geom --name gm0    as FreeBSD's `gmirror label`\n  \
+    raidlab array create raid1 /dev/sdb /dev/sdc                         shows the devices, writes nothing\n  \
+    raidlab array create raid1 /dev/sdb /dev/sdc --destructive           does it, asking for serials\n\n\
+    Exit status: 0 done or shown, 1 failed, 2 bad input, 3 refused because something might be destroyed.")]
 pub(crate) struct Create {
     /// The layout as reports name it, with or without the number of members: raid5, 'raid10(4) far2 chunk=64K'
     #[arg(value_name = "LAYOUT")]
     pub(crate) layout: String,
-    /// Files, in the order of the members; `missing` for a member that is not there yet
+    /// Files or block devices, in the order of the members; `missing` for a member that is not there yet
     #[arg(required = true, value_name = "MEMBER")]
     pub(crate) members: Vec<PathBuf>,
-    /// A file that waits until a member fails; may be given several times
+    /// A file or block device that waits until a member fails; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) spare: Vec<PathBuf>,
     /// Version of the superblock: 0.90 (at the end, for at most 27 devices), 1.0 (at the end), 1.1 (at the start), 1.2
@@ -200,8 +208,8 @@ pub(crate) struct Create {
     /// raid5: log partial parity, which closes the write hole
     #[arg(long)]
     pub(crate) ppl: bool,
-    /// raid4, raid5, raid6 of version 1.1 or 1.2: the log device, a file, which gets data and parity before the
-    /// members do; this closes the write hole. What is written last may be on it alone, so it should be as safe as
+    /// raid4, raid5, raid6 of version 1.1 or 1.2: the log device, which gets data and parity before the members
+    /// do; this closes the write hole. What is written last may be on it alone, so it should be as safe as
     /// the array
     #[arg(long, value_name = "FILE", conflicts_with = "ppl")]
     pub(crate) write_journal: Option<PathBuf>,
@@ -226,11 +234,13 @@ pub(crate) struct Create {
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Size>,
     /// Only print what would be made
-    #[arg(long)]
+    #[arg(long, conflicts_with = "destructive")]
     pub(crate) dry_run: bool,
-    /// Also where md superblocks, or anything else, stand on the files
+    /// Also where md superblocks, or anything else, stand on them
     #[arg(long)]
     pub(crate) overwrite: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 }
 
 /// What is kept on members of a new array.
@@ -302,19 +312,21 @@ pub(crate) struct Dump {
     pub(crate) to: PathBuf,
 }
 
-/// Writes back to member files what `dump-metadata` saved of them
+/// Writes back to members what `dump-metadata` saved of them
 ///
-/// Without --destructive it only says what it would write. Block devices are not written to in this version: `mdadm
-/// --restore` reads the same files.
+/// Without --destructive it only says what it would write. Block devices are then confirmed each, and their first and
+/// last MiB are saved, as when an array is made on them.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab array restore-metadata --from saved /dev/sdb\n  \
+    raidlab array restore-metadata --from saved /dev/sdb --destructive --yes --confirm-id WD-1")]
 pub(crate) struct Restore {
-    /// Files, as long as they were when they were saved
+    /// Files or block devices, as long as they were when they were saved
     #[arg(required = true, value_name = "MEMBER")]
     pub(crate) members: Vec<PathBuf>,
     /// Where from: the directory of `dump-metadata`
     #[arg(long, value_name = "DIR")]
     pub(crate) from: PathBuf,
-    /// Do it
-    #[arg(long)]
-    pub(crate) destructive: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 }

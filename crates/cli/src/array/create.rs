@@ -1,20 +1,17 @@
-//! `raidlab array create`: a new md array on files.
+//! `raidlab array create`: a new md array on files or block devices.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use raidlab_core::{Layout, SECTOR_BYTES, Sector, Sectors, Size};
-use raidlab_engine::{FileMember, FileOptions};
-use raidlab_metadata::md::{
-    Creation, Device, LogDevice, Made, Plan, Version, WantedBitmap, inspect,
-};
+use raidlab_core::{Layout, Sector, Sectors, Size};
+use raidlab_metadata::md::{Creation, Device, LogDevice, Made, Plan, Version, WantedBitmap};
 
 use super::args::{BitmapChoice, Create, Metadata};
-use super::disk::{Disk, is_blank};
 use super::examine::{hostname, uuid};
+use super::targets::{Target, approve, target, targets};
 use super::{create_nested, geom};
 use crate::failure::Failure;
 use crate::output;
@@ -23,16 +20,6 @@ use crate::output;
 pub(super) const MISSING: &str = "missing";
 /// Bytes that are cleared of a superblock that is there.
 const CLEARED: usize = 4096;
-
-/// A member that is there.
-pub(super) struct Target {
-    pub(super) path: PathBuf,
-    pub(super) file: File,
-    /// Places of superblocks that are there.
-    old: Vec<Sector>,
-    /// Keeps other programs, and other members, away.
-    pub(super) claim: Option<FileMember>,
-}
 
 pub(super) fn run(options: &Create) -> Result<(), Failure> {
     let layout = layout(options)?;
@@ -43,22 +30,24 @@ pub(super) fn run(options: &Create) -> Result<(), Failure> {
         return create_nested::run(options, &layout);
     }
     let targets = targets(options)?;
-    let claimed = |path: &PathBuf| target(path, options.overwrite);
+    let claimed = |path: &PathBuf| target(path, options);
     let spares = options.spare.iter().map(claimed).collect::<Result<Vec<_>, _>>()?;
     let log = options.write_journal.as_ref().map(claimed).transpose()?;
+    let given: Vec<_> = targets.iter().flatten().chain(&spares).chain(&log).collect();
     let creation = creation(options, layout, &targets, (&spares, log.as_ref()))?;
     let plan = creation.plan().map_err(Failure::input)?;
-    if !options.dry_run {
+    let writes = approve(options, &given)?;
+    if writes {
         let members = targets.iter().zip(&plan.members);
         let members = members.filter_map(|(target, made)| Some((target.as_ref()?, made.as_ref()?)));
         let others = spares.iter().zip(&plan.spares).chain(log.iter().zip(&plan.journal));
         let all: Vec<_> = members.chain(others).collect();
-        all.iter().try_for_each(|(target, _)| clear_old(target))?;
+        all.iter().try_for_each(|(target, _)| target.clear_old())?;
         let pieces: Vec<_> =
             all.iter().map(|(target, made)| (target.path.as_path(), &target.file, *made)).collect();
         write(&pieces)?;
     }
-    output::print(&told(options, &creation, &plan))
+    output::print(&told(options, writes, &creation, &plan))
 }
 
 /// The layout, with as many members as there are files unless it says how many.
@@ -77,50 +66,6 @@ fn layout(options: &Create) -> Result<Layout, Failure> {
     Ok(layout)
 }
 
-/// Opens and claims each file, and looks at what is on it.
-pub(super) fn targets(options: &Create) -> Result<Vec<Option<Target>>, Failure> {
-    let mut targets = Vec::new();
-    for path in &options.members {
-        targets.push(if path == Path::new(MISSING) {
-            None
-        } else {
-            Some(target(path, options.overwrite)?)
-        });
-    }
-    Ok(targets)
-}
-
-fn target(path: &Path, overwrite: bool) -> Result<Target, Failure> {
-    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
-    let mut disk = Disk::open(path)?;
-    if !disk.file().metadata().map_err(failed)?.is_file() {
-        let what = "is a block device: this version makes arrays on files only (mdadm --create takes devices)";
-        return Err(Failure::input(format!("{} {what}", path.display())));
-    }
-    let found = inspect(&mut disk);
-    let old: Vec<_> =
-        found.seen.iter().filter_map(|seen| seen.version.superblock(found.sectors)).collect();
-    if !overwrite {
-        let hint = "; --overwrite makes the array nevertheless";
-        if let Some(seen) = found.seen.first() {
-            let (name, id) = (seen.superblock.name(), uuid(&seen.superblock.array));
-            let what = format!("is a member of an md array already ({name}, {id})");
-            return Err(Failure::Refused(format!("{} {what}{hint}", path.display())));
-        }
-        if !is_blank(&disk).map_err(failed)? {
-            return Err(Failure::Refused(format!(
-                "{}: something stands on it{hint}",
-                path.display()
-            )));
-        }
-    }
-    // Through the page cache, as it is written here.
-    let claim = FileMember::open(path, FileOptions { direct: false, ..FileOptions::default() });
-    let claim = claim.map_err(Failure::failed)?;
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
-    Ok(Target { path: path.to_owned(), file, old, claim: Some(claim) })
-}
-
 pub(super) fn creation(
     options: &Create,
     layout: Layout,
@@ -135,12 +80,7 @@ pub(super) fn creation(
         };
         size.map(whole).transpose()
     };
-    let device = |target: &Target| {
-        let length = target.file.metadata().map(|there| there.len() / SECTOR_BYTES);
-        let length = length
-            .map_err(|error| Failure::failed(format!("{}: {error}", target.path.display())))?;
-        Ok(Device { sectors: Sectors(length), id: random()? })
-    };
+    let device = |target: &Target| Ok(Device { sectors: target.sectors, id: random()? });
     let log_device = |target: &Target| {
         let [a, b, c, d, ..] = random()?;
         Ok::<_, Failure>(LogDevice {
@@ -203,11 +143,6 @@ pub(super) fn random() -> Result<[u8; 16], Failure> {
     Ok(bytes)
 }
 
-pub(super) fn clear_old(target: &Target) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", target.path.display()));
-    target.old.iter().try_for_each(|at| clear(&target.file, *at)).map_err(failed)
-}
-
 pub(super) fn clear(file: &File, at: Sector) -> io::Result<()> {
     file.write_all_at(&[0; CLEARED], at.bytes())
 }
@@ -237,8 +172,8 @@ pub(super) fn write(all: &[(&Path, &File, &Made)]) -> Result<(), Failure> {
     superblocks
 }
 
-pub(super) fn told(options: &Create, creation: &Creation, plan: &Plan) -> String {
-    let made = if options.dry_run { "would be made" } else { "made" };
+pub(super) fn told(options: &Create, writes: bool, creation: &Creation, plan: &Plan) -> String {
+    let made = if writes { "made" } else { "would be made" };
     let mut text = format!(
         "{}: {} of version {}, UUID {}, {made}\n",
         creation.name,
@@ -269,7 +204,7 @@ pub(super) fn told(options: &Create, creation: &Creation, plan: &Plan) -> String
         text.push_str(&format!("  journal   {}  {size}\n", path.display()));
     }
     text.push_str(begins(creation));
-    if matches!(creation.version, Version::V0_90 | Version::V1_0) && options.dry_run {
+    if matches!(creation.version, Version::V0_90 | Version::V1_0) && !writes {
         text.push_str("the superblock is at the end: a file must not be lengthened afterwards\n");
     }
     text

@@ -9,8 +9,9 @@ use raidlab_metadata::md::{Allowed, Creation, Device, Made, Plan, Version, assem
 use raidlab_metadata::{Source, Unreadable};
 
 use super::args::{BitmapChoice, Create};
-use super::create::{self, Target, random};
+use super::create::{self, random};
 use super::status::capacity;
+use super::targets::{Target, approve, targets};
 use crate::failure::Failure;
 use crate::output;
 
@@ -27,7 +28,7 @@ pub(super) fn run(options: &Create, layout: &Layout) -> Result<(), Failure> {
     let Some(inner) = layout.inner.as_deref() else {
         return Err(Failure::input(format!("{layout} has one floor")));
     };
-    let mut targets = create::targets(options)?.into_iter();
+    let mut targets = targets(options)?.into_iter();
     let mut floors = Vec::new();
     for number in 0..usize::from(layout.members) {
         let own: Vec<_> = targets.by_ref().take(usize::from(inner.members)).collect();
@@ -38,15 +39,18 @@ pub(super) fn run(options: &Create, layout: &Layout) -> Result<(), Failure> {
     let upper = upper_options(options, layout, &floors);
     let creation = above(&upper, layout.upper(), &floors)?;
     let plan = creation.plan().map_err(Failure::input)?;
-    if !options.dry_run {
+    let given: Vec<_> =
+        floors.iter().flatten().flat_map(|floor| &floor.targets).flatten().collect();
+    let writes = approve(options, &given)?;
+    if writes {
         make(&mut floors, &plan)?;
     }
     let mut text = String::new();
     for floor in floors.iter().flatten() {
-        text.push_str(&create::told(&floor.options, &floor.creation, &floor.plan));
+        text.push_str(&create::told(&floor.options, writes, &floor.creation, &floor.plan));
         text.push('\n');
     }
-    text.push_str(&create::told(&upper, &creation, &plan));
+    text.push_str(&create::told(&upper, writes, &creation, &plan));
     output::print(&text)
 }
 
@@ -158,7 +162,7 @@ impl Floor {
 /// Writes the lower arrays, then the upper one through them; when that fails what was made goes again.
 fn make(floors: &mut [Option<Floor>], plan: &Plan) -> Result<(), Failure> {
     let there: Vec<_> = floors.iter().flatten().flat_map(Floor::there).collect();
-    there.iter().try_for_each(|(target, _)| create::clear_old(target))?;
+    there.iter().try_for_each(|(target, _)| target.clear_old())?;
     let pieces: Vec<_> = there
         .iter()
         .map(|(target, made)| (target.path.as_path(), &target.file, *made))

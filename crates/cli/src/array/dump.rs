@@ -6,12 +6,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use raidlab_core::SECTOR_BYTES;
+use raidlab_engine::Claim;
 use raidlab_metadata::Source;
 use raidlab_metadata::md::{Aside, BitmapSeen, Inspected, Superblock, inspect};
 
 use super::args::{Dump, Restore};
 use super::disk::Disk;
 use super::examine::uuid;
+use crate::consent;
 use crate::failure::Failure;
 use crate::output;
 
@@ -87,8 +89,31 @@ fn copy(from: &File, to: &File, at: u64, len: u64) -> io::Result<()> {
     to.write_all_at(&bytes, at * SECTOR_BYTES)
 }
 
+/// A block device that nobody else uses.
+fn claimed(member: &Path, destructive: bool) -> Result<Claim, Failure> {
+    let claim = consent::claim(member, destructive)?;
+    match &consent::problems(claim.device(), None)[..] {
+        [] => Ok(claim),
+        problems => Err(consent::refused(problems)),
+    }
+}
+
+/// Whether it is to be written.
+fn approve(options: &Restore, claims: &[Claim]) -> Result<bool, Failure> {
+    if claims.is_empty() {
+        let given = options.consent.given();
+        let others: Vec<_> = given.into_iter().filter(|one| one.0 != "--destructive").collect();
+        consent::refuse_flags(&others, "array restore-metadata --from saved /dev/sdb")?;
+        return Ok(options.consent.destructive);
+    }
+    let claims: Vec<&Claim> = claims.iter().collect();
+    let what = "Metadata would be written back to:";
+    consent::ask(&options.consent, what, &claims, "gets back its metadata of md")
+}
+
 pub(super) fn restore(options: &Restore) -> Result<(), Failure> {
     let mut ready = Vec::new();
+    let mut claims = Vec::new();
     for member in &options.members {
         let path = saved(&options.from, member)?;
         let mut disk = Disk::open(&path)?;
@@ -104,12 +129,12 @@ pub(super) fn restore(options: &Restore) -> Result<(), Failure> {
                 member.display()
             )));
         }
-        if !fs::metadata(member).map_err(at(member))?.is_file() {
-            let what = "is a block device, which this version does not restore; mdadm --restore reads the same file";
-            return Err(Failure::input(format!("{} {what}", member.display())));
+        if consent::is_device(member) {
+            claims.push(claimed(member, options.consent.destructive)?);
         }
         ready.push((member, disk, ranges(&found, &one), one));
     }
+    let writes = approve(options, &claims)?;
     let mut text = String::new();
     for (member, disk, ranges, one) in ready {
         let bytes: u64 = ranges.iter().map(|(_, len)| len * SECTOR_BYTES).sum();
@@ -119,7 +144,7 @@ pub(super) fn restore(options: &Restore) -> Result<(), Failure> {
             one.name(),
             uuid(&one.array)
         );
-        if !options.destructive {
+        if !writes {
             text.push_str(&format!("{what} would be written; --destructive does it\n"));
             continue;
         }

@@ -11,8 +11,9 @@ use raidlab_metadata::md::Inspected;
 use serde_json::{Value, json};
 
 use super::args::{BitmapChoice, Create};
-use super::create::{Target, clear_old, random, targets};
+use super::create::random;
 use super::examine::human;
+use super::targets::{Target, approve, targets};
 use crate::failure::Failure;
 use crate::output;
 
@@ -164,10 +165,7 @@ pub(super) fn create(options: &Create, layout: Layout) -> Result<(), Failure> {
         )
     })?;
     let number = || random().map(|[a, b, c, d, ..]| u32::from_le_bytes([a, b, c, d]));
-    let device = |target: &Target| {
-        let length = target.file.metadata().map(|there| there.len() / SECTOR_BYTES);
-        Ok((Sectors(length.map_err(|error| at(target, &error))?), number()?))
-    };
+    let device = |target: &Target| Ok((target.sectors, number()?));
     let creation = Creation {
         layout,
         name: options.name.clone().unwrap_or_else(|| "array".into()),
@@ -180,11 +178,12 @@ pub(super) fn create(options: &Create, layout: Layout) -> Result<(), Failure> {
         let what = "labels of a new array say that its redundancy is consistent, and FreeBSD does not look";
         return Err(Failure::input(format!("--overwrite: {what}; --assume-clean says that it is")));
     }
-    if !options.dry_run {
-        targets.iter().try_for_each(clear_old)?;
+    let writes = approve(options, &targets.iter().collect::<Vec<_>>())?;
+    if writes {
+        targets.iter().try_for_each(Target::clear_old)?;
         write(&targets, &made)?;
     }
-    output::print(&told(options, &creation, &made))
+    output::print(&told(options, writes, &creation, &made))
 }
 
 /// What labels have no room for is refused.
@@ -227,8 +226,8 @@ fn write(targets: &[Target], made: &Made) -> Result<(), Failure> {
     written
 }
 
-fn told(options: &Create, creation: &Creation, made: &Made) -> String {
-    let did = if options.dry_run { "would be made" } else { "made" };
+fn told(options: &Create, writes: bool, creation: &Creation, made: &Made) -> String {
+    let did = if writes { "made" } else { "would be made" };
     let (name, layout, kind, id) =
         (&creation.name, &creation.layout, made.kind.name(), creation.id);
     let mut text = format!("{name}: {layout}, {kind}, ID {id}, {did}\n");

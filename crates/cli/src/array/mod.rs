@@ -17,6 +17,7 @@ pub(crate) mod running;
 mod scan;
 mod stack;
 mod status;
+mod targets;
 
 use std::path::PathBuf;
 

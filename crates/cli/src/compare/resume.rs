@@ -9,7 +9,7 @@ use raidlab_study::{Samples, Study};
 
 use super::record::{self, Recorder};
 use super::{both, load, real};
-use crate::args::{Color, Compare, Devices, StoreDirectory};
+use crate::args::{Color, Compare, Consent, Devices, StoreDirectory};
 use crate::exports::Exports;
 use crate::failure::Failure;
 use crate::output::Outputs;
@@ -46,12 +46,11 @@ pub(super) fn prepare(now: &Compare, name: Option<&str>) -> Result<(Compare, Rec
     let output = |path: &Option<PathBuf>| path.as_deref().map(place);
     let options = Compare {
         devices: Devices {
-            destructive: now.devices.destructive,
-            overwrite_signatures: now.devices.overwrite_signatures,
-            yes: now.devices.yes,
-            confirm_id: now.devices.confirm_id.clone(),
-            save_dir: output(&now.devices.save_dir),
-            keep: now.devices.keep.clone(),
+            consent: Consent {
+                save_dir: output(&now.devices.consent.save_dir),
+                ..now.devices.consent.clone()
+            },
+            ..now.devices.clone()
         },
         store: StoreDirectory { store: output(&now.store.store) },
         outputs: Outputs { exports: now.outputs.exports.map(place), ..now.outputs },

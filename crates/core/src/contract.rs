@@ -18,6 +18,8 @@
 //! * A reply to a write promises that later reads see it. It is durable if it had `fua` (forced to the medium), or
 //!   was answered before the submission of a flush that has been answered.
 
+use std::fmt;
+
 use crate::units::{MemberIndex, Sector, Sectors, Time};
 
 /// The driver's name for a request; given back in the [`Reply`](Output::Reply).
@@ -328,6 +330,28 @@ pub enum Refusal {
     OutOfRange,
     /// This version does not support it.
     NotSupported,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSuchMember => "there is no such member",
+            Self::NoRedundancy => "the level has no redundancy",
+            Self::InService => "it is in service",
+            Self::NotInService => "it is not in service",
+            Self::TooSmall => "the fresh drive is too small",
+            Self::Degraded => {
+                "a member is missing or not rebuilt, so that there is nothing to compare with"
+            }
+            Self::ArrayFailed => "more members are lost than the level survives",
+            Self::Busy => "other background work is under way",
+            Self::InFlight => "what was asked of the drive that was there before has not ended",
+            Self::NothingKnown => "nothing tells any more what it missed",
+            Self::NobodyToBelieve => "the level cannot tell what is right",
+            Self::OutOfRange => "a figure is out of its range",
+            Self::NotSupported => "this version does not support it",
+        })
+    }
 }
 
 /// An input to the core.

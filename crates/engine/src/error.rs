@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use raidlab_core::contract::{Admin, Refusal};
+use raidlab_core::contract::{Admin, Refusal, Scrub};
 
 use crate::mismatch::Mismatch;
 
@@ -98,8 +98,19 @@ impl EngineError {
     }
 
     pub(crate) fn refused(command: Admin, refusal: Refusal) -> Self {
-        let reason = format!("{command:?}: {refusal:?}");
-        let mut error = Self::new(EngineErrorKind::Refused, "carry out a command", reason);
+        let (operation, member) = match command {
+            Admin::Fail(member) => ("take a member out of service", Some(member)),
+            Admin::Add { member, .. } => ("rebuild onto a fresh drive", Some(member)),
+            Admin::ReAdd { member, .. } => ("bring a member back", Some(member)),
+            Admin::Replace { member, .. } => ("replace a member", Some(member)),
+            Admin::StartScrub(Scrub::Check) => ("compare redundancy", None),
+            Admin::StartScrub(Scrub::Repair(_)) => ("make redundancy consistent", None),
+            Admin::Pace(_) => ("change the pace of background work", None),
+            Admin::StopBackground => ("stop background work", None),
+            Admin::Stop => ("stop the array", None),
+        };
+        let of = member.map_or_else(String::new, |member| format!("member {member}: "));
+        let mut error = Self::new(EngineErrorKind::Refused, operation, format!("{of}{refusal}"));
         error.0.refusal = Some(refusal);
         error
     }

@@ -3,6 +3,7 @@
 
 mod beside;
 mod journal;
+mod lost;
 mod mounted;
 mod served;
 mod stacked;

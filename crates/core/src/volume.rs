@@ -1,7 +1,7 @@
 //! An array of one level or of nested ones, for drivers that take either.
 
 use crate::array::{Array, Config, ConfigError, Lacking, Segments, Status};
-use crate::contract::{Input, IoId, Job, JobId, MetaIo, Output, Scratch, SegmentList};
+use crate::contract::{Input, IoId, Job, JobId, MemberBits, MetaIo, Output, Scratch, SegmentList};
 use crate::geometry::Geometry;
 use crate::layout::Layout;
 use crate::stack::{Stack, StackConfig};
@@ -176,6 +176,17 @@ impl Volume {
                 (Lacking { member, rebuilt, consistency: false }, most)
             }
         }
+    }
+
+    /// Whether some data can be had from nobody, with the members that are out of service or not rebuilt and, if one
+    /// is named, without that one too. Of nested levels, of the first 128 drives.
+    pub fn is_lost_without(&self, member: Option<MemberIndex>) -> bool {
+        let status = self.status();
+        let bit = |set: MemberBits, one: MemberIndex| {
+            set.get(one.at() / 64).is_some_and(|word| word >> (one.at() % 64) & 1 == 1)
+        };
+        let is_out = |one| bit(status.failed, one) || bit(status.rebuilding, one);
+        self.geometry().is_lost_without(&|one| is_out(one) || member == Some(one))
     }
 
     /// How the array is. Of nested levels, sets of members are of the first 128 drives.

@@ -82,7 +82,7 @@ fn both_floors_are_administered() {
     assert_eq!(below(&harness, "array-1", "stop", &[]).code, Some(3));
     // Above: an array below loses too much, and is a failed member.
     below(&harness, "array-1", "fail", &["0"]).good();
-    below(&harness, "array-1", "fail", &["2"]).good();
+    below(&harness, "array-1", "fail", &["2", "--force"]).good();
     client.write(2 * MIB, &data[2 * MIB as usize..]);
     harness.until("\"missing\": 1");
     assert_eq!(below(&harness, "array-1", "status", &["--test"]).code, Some(2));

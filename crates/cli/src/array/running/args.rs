@@ -115,6 +115,9 @@ pub(crate) struct Fail {
     /// Its number, or its device
     #[arg(value_name = "MEMBER")]
     pub(crate) member: String,
+    /// Also a member without which the array is lost
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Lets go of the device of a member that failed, or of a spare

@@ -31,7 +31,10 @@ pub(in super::super) fn stop(options: &Stop) -> Result<(), Failure> {
 }
 
 pub(in super::super) fn fail(options: &Fail) -> Result<(), Failure> {
-    once(&options.running, &json!({ "do": "fail", "member": named(&options.member) }))
+    once(
+        &options.running,
+        &json!({ "do": "fail", "member": named(&options.member), "force": options.force }),
+    )
 }
 
 pub(in super::super) fn remove(options: &Remove) -> Result<(), Failure> {

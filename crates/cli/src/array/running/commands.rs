@@ -55,8 +55,7 @@ pub(super) fn carry_out(
     match what.as_str() {
         "fail" => {
             let member = names.member(&text("member")?).map_err(failed)?;
-            on_engine(owner, move |engine| engine.fail(member))?;
-            Ok(json!({ "done": format!("member {member} is out of service") }))
+            fail(owner, member, command["force"] == true)
         }
         "remove" => remove(owner, names, &text("member")?),
         "add" if command["array"] == true => {
@@ -86,6 +85,22 @@ pub(super) fn on_engine<R: Send + 'static>(
     work: impl FnOnce(&mut Engine) -> Result<R, raidlab_engine::EngineError> + Send + 'static,
 ) -> Result<R, Value> {
     owner.with(work).map_err(failed)?.map_err(failed)
+}
+
+/// Takes a member out of service; one that data would be lost without only by force.
+fn fail(owner: &mut Owner, member: MemberIndex, force: bool) -> Result<Value, Value> {
+    let work = move |engine: &mut Engine| {
+        let is_last = !engine.is_lost_without(None) && engine.is_lost_without(Some(member));
+        if is_last && !force {
+            return Ok(false);
+        }
+        engine.fail(member).map(|()| true)
+    };
+    if on_engine(owner, work)? {
+        return Ok(json!({ "done": format!("member {member} is out of service") }));
+    }
+    let what = "without it the array would be lost; --force takes it out of service nevertheless";
+    Err(json!({ "refused": format!("member {member}: {what}") }))
 }
 
 fn scrub(owner: &mut Owner, names: &Names, scrub: Scrub) -> Result<Value, Value> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use raidlab_core::contract::Refusal;
 use raidlab_engine::{Engine, EngineError, LowerArray};
 use raidlab_targets::{ExportCache, FuseExport, NbdReport, NbdServer};
 
@@ -22,6 +23,26 @@ pub(super) enum Owner {
     Nbd(NbdOwner),
     /// It is a member of another array, or was.
     Lower(LowerArray),
+}
+
+/// How an array ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Everything is durable, and it is marked clean.
+    InOrder,
+    /// More members were lost than the level survives, so that nothing could be written.
+    Lost,
+}
+
+impl Ended {
+    pub(super) const fn told(self) -> &'static str {
+        match self {
+            Self::InOrder => "stopped",
+            Self::Lost => {
+                "stopped; more members are lost than the level survives, so nothing was marked clean"
+            }
+        }
+    }
 }
 
 /// An array of an NBD server.
@@ -49,16 +70,18 @@ impl NbdOwner {
     fn end(
         &self,
         at_any_price: bool,
-        stop: impl FnOnce(&mut Engine) -> Result<(), EngineError> + Send + 'static,
-    ) -> Result<(), EngineError> {
+        stop: impl FnOnce(&mut Engine) -> Result<Ended, EngineError> + Send + 'static,
+    ) -> Result<Ended, EngineError> {
         let unmounted = match &self.place {
             Some(_) => self.server.unmount(),
             None => Ok(()),
         };
-        if at_any_price || unmounted.is_ok() {
-            self.server.end(self.array, stop)??;
+        if !at_any_price {
+            unmounted?;
+            return self.server.end(self.array, stop)?;
         }
-        unmounted
+        let ended = self.server.end(self.array, stop)??;
+        unmounted.map(|()| ended)
     }
 }
 
@@ -194,11 +217,15 @@ impl Owner {
     }
 
     /// Ends serving, then stops the array: everything durable, marked clean. At any price also under who uses the
-    /// file that is served beside NBD, which is told as an error then.
-    pub(super) fn end(&mut self, mode: Mode, at_any_price: bool) -> Result<(), EngineError> {
+    /// file that is served beside NBD, which is told as an error then. Of an array that is lost nothing is written any
+    /// more: it ends as it is.
+    pub(super) fn end(&mut self, mode: Mode, at_any_price: bool) -> Result<Ended, EngineError> {
         let stop = move |engine: &mut Engine| match mode {
-            Mode::Read => Ok(()),
-            Mode::Overlay | Mode::Write => engine.stop(),
+            Mode::Read => Ok(Ended::InOrder),
+            Mode::Overlay | Mode::Write => match engine.stop() {
+                Err(error) if error.refusal() == Some(Refusal::ArrayFailed) => Ok(Ended::Lost),
+                stopped => stopped.map(|()| Ended::InOrder),
+            },
         };
         match self {
             Self::Here(engine) => stop(engine),

@@ -13,7 +13,7 @@ use super::args::Assemble;
 use super::commands;
 use super::floors::Floors;
 use super::notify;
-use super::owner::Owner;
+use super::owner::{Ended, Owner};
 use super::socket::Asked;
 use super::state::{Mode, Names, Scrubbed, kind};
 use crate::failure::Failure;
@@ -55,17 +55,17 @@ pub(super) fn run(
                         floors.end();
                     }
                     let told = match &ended {
-                        Ok(()) => json!({ "done": "stopped" }),
+                        Ok(ended) => json!({ "done": ended.told() }),
                         Err(Failure::Refused(what)) => json!({ "refused": what }),
                         Err(failure) => json!({ "error": failure.what() }),
                     };
                     // Who asked may have gone.
                     let _ = answer.send(told);
-                    if ended.is_ok() {
-                        names.tell("stopped");
+                    if let Ok(ended) = ended {
+                        names.tell(ended.told());
                         // The answer goes by a thread of its own, which would end with this process.
                         let _ = sent.recv();
-                        return Ok(());
+                        return outcome(ended);
                     }
                 } else {
                     let told =
@@ -82,11 +82,19 @@ pub(super) fn run(
             // Whoever ends the process has made up their mind: clients get what is under way.
             let ended = end(&mut owner, names.mode, (true, true));
             floors.end();
-            ended?;
-            names.tell("stopped");
-            return Ok(());
+            let ended = ended?;
+            names.tell(ended.told());
+            return outcome(ended);
         }
         is_busy = look(&mut owner, &mut names, options).map_err(Failure::failed)?;
+    }
+}
+
+/// What the process ends with. Why an array was lost was told as its members failed.
+fn outcome(ended: Ended) -> Result<(), Failure> {
+    match ended {
+        Ended::InOrder => Ok(()),
+        Ended::Lost => Err(Failure::failed("the array was lost")),
     }
 }
 
@@ -96,7 +104,7 @@ fn end(
     owner: &mut Owner,
     mode: Mode,
     (disconnect, at_any_price): (bool, bool),
-) -> Result<(), Failure> {
+) -> Result<Ended, Failure> {
     let clients = owner.report().map_or(0, |report| report.clients);
     if clients > 0 && !disconnect {
         let what = "NBD clients are connected: disconnect them there, or stop it with --disconnect";

@@ -30,11 +30,16 @@ pub(super) struct Target {
     device: Option<Claim>,
 }
 
-/// Refuses block devices that share sectors: claimed one after the other they would be busy by ourselves.
+/// Refuses what is given twice, and block devices that share sectors: claimed one after the other they would be busy by
+/// ourselves.
 fn distinct(options: &Create) -> Result<(), Failure> {
     let mut seen: Vec<Device> = Vec::new();
     let all = options.members.iter().chain(&options.spare).chain(&options.write_journal);
-    for path in all.filter(|path| consent::is_device(path)) {
+    let all: Vec<_> = all.filter(|path| path.as_path() != Path::new(MISSING)).collect();
+    if let Some((_, path)) = all.iter().enumerate().find(|(at, path)| all[..*at].contains(path)) {
+        return Err(Failure::input(format!("{} is given twice", path.display())));
+    }
+    for path in all.into_iter().filter(|path| consent::is_device(path)) {
         let own = Device::inspect(path).map_err(Failure::failed)?;
         if let Some(other) = seen.iter().find(|other| other.overlaps(&own)) {
             let both = format!("{} and {}", other.path.display(), path.display());

@@ -128,7 +128,7 @@ fn devices_that_hold_something_are_refused() {
     // The same bytes by two names, and flags that are for devices only.
     let again = Loop::over(&bench.loops[0].file).expect("a loop device");
     support::raidlab(["array", "create", "raid1", &node, &again.node]).refused(&["same device"]);
-    support::raidlab(["array", "create", "raid1", &node, &node]).refused(&["same device"]);
+    support::raidlab(["array", "create", "raid1", &node, &node]).refused(&["is given twice"]);
     drop(again);
     let image = bench.scratch.file("a.img", vec![0; 8 << 20]).display().to_string();
     support::raidlab(["array", "create", "raid1", &image, "missing", "--destructive"])

@@ -189,7 +189,8 @@ impl Creation {
         let data_offset = self.data_offset_on(first.sectors);
         let Some(data) = self.data_on(smallest, data_offset) else {
             return wrong(format!(
-                "a member of {smallest} is too small: data would start at {data_offset}"
+                "a member of {smallest} is too small: data would start at {} of it",
+                Sectors(data_offset)
             ));
         };
         let chunk = self.layout.chunk.0;

@@ -98,17 +98,30 @@ impl Found {
         let lines = out.iter().map(|out| format!("\n  {}", self.told(out)));
         let halves = match cannot {
             Cannot::Diverged(one, other) => {
-                let names = |of: &[usize]| {
+                let half = |of: &[usize]| {
                     let names: Vec<_> =
                         of.iter().map(|one| self.paths[*one].display().to_string()).collect();
-                    names.join(", ")
+                    let states = of.iter().filter_map(|one| self.state(*one));
+                    let newest = states.max_by_key(|one| one.0).map(|one| format!(", {}", one.1));
+                    format!("{}{}", names.join(", "), newest.unwrap_or_default())
                 };
-                format!("\n  newer: {}\n  other: {}", names(one), names(other))
+                format!("\n  one half: {}\n  the other: {}", half(one), half(other))
             }
             _ => String::new(),
         };
         let beside = self.beside.iter().map(|one| format!("\n  {one}")).collect::<String>();
         format!("{cannot}{}{halves}{beside}", lines.collect::<String>())
+    }
+
+    /// How new what a device says is, as a number to compare and in words.
+    fn state(&self, given: usize) -> Option<((u64, u64), String)> {
+        let found = &self.inspected[given];
+        if let Some(one) = found.superblock() {
+            return Some(((one.events, 0), format!("events {}", one.events)));
+        }
+        let one = found.geom.as_ref()?.whole()?;
+        let state = (u64::from(one.genid), u64::from(one.syncid));
+        Some((state, format!("genid {}, syncid {}", one.genid, one.syncid)))
     }
 
     /// A device that is not in service, in words.

@@ -54,3 +54,19 @@ fn two_members_of_different_pairs_are_not_the_array() {
     refused(&harness.ask("fail", &["2"]), "the array would be lost");
     harness.stop(run);
 }
+
+/// Two halves of a mirror, each as new as the other, are told with how new they are.
+#[test]
+fn halves_are_told_with_their_events() {
+    let harness = Harness::new("running-halves", "raid1", 2, &["--assume-clean"]);
+    for half in ["0", "1"] {
+        let run = harness.assemble(&[half], &["--write", "--run"]);
+        harness.stop(run);
+    }
+    let ran = raidlab(["array", "status", &harness.path("0"), &harness.path("1")]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for (half, name) in [("one half", "0"), ("the other", "1")] {
+        let line = format!("{half}: {}, events 2\n", harness.path(name));
+        assert!(ran.stderr.contains(&line), "`{line}` is not in {}", ran.stderr);
+    }
+}

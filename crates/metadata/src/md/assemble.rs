@@ -258,7 +258,7 @@ pub enum Cannot {
     NotWritten(String),
     /// Not all of the bitmap of a device that was given is known, so that none of it could be written.
     Bitmap(usize),
-    /// Two halves each went on without the other: who is with the newest, and who is not.
+    /// Two halves each went on without the other: who is with the newest, and who is not. Both may be as new.
     Diverged(Vec<usize>, Vec<usize>),
 }
 
@@ -321,7 +321,7 @@ impl fmt::Display for Cannot {
                 write!(
                     f,
                     "two halves of the array each went on without the other: of the devices in the order given, {} \
-                     (the newer) and {}; leave one half out with --without",
+                     and {}; leave one half out with --without",
                     list(newest),
                     list(other)
                 )

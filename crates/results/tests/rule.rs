@@ -66,15 +66,20 @@ impl Table {
         floors(&twins, LEAST_FLOOR)
     }
 
-    fn with_rows<T>(&self, mut ask: impl FnMut(Row<'_>) -> T) -> Vec<T> {
-        let of_row = |(samples, floor): (&Vec<Vec<f64>>, f64)| {
+    /// What is answered of each row, asked when it is wanted.
+    fn answers<T>(&self, mut ask: impl FnMut(Row<'_>) -> T) -> impl Iterator<Item = T> {
+        let of_row = move |(samples, floor): (&Vec<Vec<f64>>, f64)| {
             let layouts: Vec<&[f64]> =
                 samples[..samples.len() - 1].iter().map(Vec::as_slice).collect();
             let (baseline, better) = (&[0][..], Better::Higher);
             let again = samples.last().map(Vec::as_slice);
             ask(Row { layouts: &layouts, baseline, again, better, floor, doubt: 0.0, drawn: false })
         };
-        self.rows.iter().zip(self.floors()).map(of_row).collect()
+        self.rows.iter().zip(self.floors()).map(of_row)
+    }
+
+    fn with_rows<T>(&self, ask: impl FnMut(Row<'_>) -> T) -> Vec<T> {
+        self.answers(ask).collect()
     }
 
     fn is_settled(&self) -> bool {
@@ -84,7 +89,8 @@ impl Table {
                 .is_some_and(|one| (one.high - one.low) / 2.0 <= PRECISION * middle)
         };
         let cells = self.rows.iter().flatten().all(narrow);
-        cells && self.with_rows(|row| row.is_settled(PRECISION)).into_iter().all(|done| done)
+        // Most tables have a row near the first that is not.
+        cells && self.answers(|row| row.is_settled(PRECISION)).all(|done| done)
     }
 
     fn rounds(&self) -> usize {

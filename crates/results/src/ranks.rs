@@ -163,6 +163,11 @@ mod tests {
     #[test]
     fn many_rounds_are_near_to_what_is_counted() {
         let (counted, near_by) = (mann_whitney(50, 50), mann_whitney(50, 51));
+        assert_eq!(
+            (counted.len(), near_by.len()),
+            (50 * 50 / 2, 50 * 51 / 2),
+            "a chance for each rank"
+        );
         for share in [0.30, 0.35, 0.40, 0.45] {
             let (at, other) = ((2_500.0 * share) as usize, (2_550.0 * share) as usize);
             assert!((counted[at] - near_by[other]).abs() < 0.003, "{share}");

@@ -213,7 +213,57 @@ fn dependent_rounds_count_for_less() {
         values.iter().zip(0..).map(|(v, at)| if at == 2 { v * 0.9 } else { *v }).collect();
     assert!(correlation(&log_ratios(&shaky, &base).expect("ratios")).is_some());
     assert_eq!(correlation(&[1.0; 20]), None);
-    assert_eq!(correlation(&[1.0, 2.0, 3.0]), None);
+    let line = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    // (2.5 x 1.5 + 1.5 x 0.5 - 0.5 x 0.5 + 0.5 x 1.5 + 1.5 x 2.5) / 17.5.
+    assert_eq!(correlation(&line), Some(8.75 / 17.5));
+    assert_eq!(correlation(&line[..5]), None, "too few");
+}
+
+/// A row whose layouts show no dependence on average hides none of one layout that does.
+#[test]
+fn a_layout_whose_rounds_depend_has_wider_intervals_than_its_row() {
+    let base = [100.0; 24];
+    let logs = |log: fn(u32) -> f64| -> Vec<f64> {
+        (0..24).map(|at| 100.0 * libm::exp(log(at) + f64::from(at * 7 % 24) * 1e-6)).collect()
+    };
+    let swing = logs(|at| if at / 6 % 2 == 0 { 0.02 } else { 0.05 });
+    let turns = logs(|at| if at % 2 == 0 { 0.02 } else { 0.05 });
+    let layouts: [&[f64]; 3] = [&base, &swing, &turns];
+    let better = Better::Higher;
+    let row = |drawn| {
+        let row = Row {
+            layouts: &layouts,
+            baseline: &[0],
+            again: None,
+            better,
+            floor: 0.01,
+            doubt: 0.0,
+            drawn,
+        };
+        let width =
+            |one: Option<Comparison>| one.expect("compared").interval.map(|[low, high]| high - low);
+        row.compare().into_iter().skip(1).map(width).collect::<Vec<_>>()
+    };
+    let (drawn, measured) = (row(true), row(false));
+    assert!(measured[0].is_none_or(|width| width > drawn[0].expect("24 rounds")), "{measured:?}");
+    assert_eq!(measured[1], drawn[1], "turns depend the other way");
+}
+
+#[test]
+fn the_family_is_all_but_the_baseline_wherever_it_stands() {
+    for (baseline, family) in [(&[0][..], 3), (&[2], 3), (&[1, 3], 2), (&[0, 1, 2, 3], 1)] {
+        let (layouts, better): ([&[f64]; 4], _) = ([&BASE; 4], Better::Higher);
+        let row = Row {
+            layouts: &layouts,
+            baseline,
+            again: None,
+            better,
+            floor: 0.01,
+            doubt: 0.0,
+            drawn: true,
+        };
+        assert_eq!(row.family(), family, "{baseline:?}");
+    }
 }
 
 #[test]
@@ -239,6 +289,12 @@ fn outliers_are_named_and_drift_and_steady_states_are_seen() {
     assert!((drift(&falling).expect("a line") + 9.0 / 95.5).abs() < 1e-12);
     assert_eq!(drift(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0]), None);
     assert_eq!(drift(&falling[..5]), None, "too few");
+    // Kendall's sum of six is 15 of 15, (15 - 1) / 5.32 deviations; with two neighbours in the other order it is 13.
+    assert_eq!(drift(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), Some(5.0 / 3.5));
+    assert_eq!(drift(&[1.0, 2.0, 4.0, 3.0, 5.0, 6.0]), None);
+    // All differ, 33 pairs rise and 33 fall.
+    let noise = [7.0, 2.0, 11.0, 5.0, 9.0, 1.0, 12.0, 4.0, 8.0, 3.0, 10.0, 6.0];
+    assert_eq!(drift(&noise), None);
     assert_eq!(steady(&[100.0, 101.0, 99.0, 100.0, 100.0]), Some(true));
     assert_eq!(steady(&[100.0, 121.0, 99.0, 100.0, 100.0]), Some(false), "beyond 20 %");
     assert_eq!(steady(&[100.0, 103.0, 106.0, 109.0, 112.0]), Some(false), "rises by 11.3 %");
@@ -256,6 +312,11 @@ fn what_ran_before_is_seen_where_it_matters() {
     let found = predecessors(&runs);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].0 == "dd-write" && (found[0].1 + 0.05).abs() < 0.002);
+    // Eight runs on one side have a chance of 2 / 2^8; fewer are left out.
+    let few: Vec<(&str, f64)> =
+        (0..8).map(|at| ("dd-write", 0.0625 + f64::from(at) / 1_024.0)).collect();
+    assert_eq!(predecessors(&few), [("dd-write", 0.0625 + 3.5 / 1_024.0)]);
+    assert_eq!(predecessors(&few[..7]), []);
 }
 
 #[test]

@@ -168,6 +168,19 @@ fn rounds_that_depend_on_each_other_are_said() {
 }
 
 #[test]
+fn of_a_round_of_nothing_there_is_no_ratio() {
+    let mut rounds = near(100.0, 6);
+    rounds[2] = 0.0;
+    let nothing = document(Clock::Real, vec![cell("one", &rounds)]);
+    let some = document(Clock::Real, vec![cell("one", &near(100.0, 6))]);
+    for (before, after) in [(&nothing, &some), (&some, &nothing)] {
+        let one = &of(before, after).cells[0];
+        assert_eq!((one.percent, one.percent_interval, one.chance), (None, None, None));
+        assert_eq!(one.verdict, Some(Change::NotResolved));
+    }
+}
+
+#[test]
 fn measured_beside_modelled_are_residuals() {
     let layouts = [("one", 110.0), ("two", 95.0), ("three", 100.5)];
     let modelled = layouts.map(|(layout, value)| cell(layout, &near(value, 6)));

@@ -3,6 +3,7 @@
 mod support;
 
 mod course;
+mod hosts;
 mod parse_bad;
 mod parse_good;
 mod rebuild;

@@ -95,7 +95,7 @@ fn read_host(table: &HostTable<'_>, filesystem: FilesystemOf<'_, '_>) -> Result<
     if let Some(size) = table.saying("cache").size("cache")? {
         spec.cache = Some(size.0);
     }
-    if let Some(hz) = table.saying("ticks a second").integer("hz", 24..=1_000)? {
+    if let Some(hz) = table.saying("hz").integer("hz", 24..=1_000)? {
         spec.hz = hz as u32;
     }
     if let Some(cores) = table.saying("cores").integer("cores", 1..=4096)? {

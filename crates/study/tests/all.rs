@@ -9,4 +9,5 @@ mod parse_good;
 mod rebuild;
 mod resuming;
 mod running;
+mod states;
 mod trust;

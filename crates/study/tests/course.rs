@@ -71,3 +71,51 @@ fn a_cell_keeps_medians_over_rounds_and_the_round_in_the_middle() {
     let text = results.to_json().expect("a document");
     assert_eq!(raidlab_results::Results::from_json(&text).expect("is read"), results);
 }
+
+/// What ends within the last bin is told of the time that was there, and a bin without requests has no time of any.
+#[test]
+fn rates_are_of_the_time_that_a_bin_has() {
+    /// 3 MiB in the third of three bins that began a quarter of a bin before the end, nothing in the second.
+    struct Ends(bool);
+    impl Runner for Ends {
+        type Error = String;
+        fn run(
+            &mut self,
+            _: &raidlab_study::CellKey,
+            round: u32,
+            _: u64,
+        ) -> Result<Sample, String> {
+            let bins =
+                "[2,2097152,4000000,3000000,null],[0,0,0,0,null],[1,3145728,2000000,2000000,null]";
+            let text = format!("{{\"shift\":20,\"bins\":[{bins}]}}");
+            let series = Some(serde_json::from_str(&text).expect("a series"));
+            // One round more than the others has a process more.
+            let ends = if self.0 && round == 2 {
+                vec![1, 2, 3]
+            } else {
+                vec![1_000_000_000, 2_000_000_000]
+            };
+            let detail = Detail { ends, series, ..Detail::default() };
+            Ok(Sample { last_done: Nanos((2 << 20) + (1 << 18)), detail, ..support::sample(1.0) })
+        }
+    }
+    let study = study();
+    let of = |uneven| {
+        let samples = run_rounds(&study, &mut Ends(uneven), &mut support::on).expect("runs");
+        let none = BTreeMap::new;
+        let capacities = [Sectors(1), Sectors(2)];
+        summarise(&study, &samples, Clock::Virtual, none(), none(), Vec::new(), &capacities)
+    };
+    let results = of(false);
+    let line = results.cells[0].timeline.as_ref().expect("a timeline");
+    // 2 MiB in 2^20 ns; 3 MiB in 2^18 ns.
+    assert_eq!((line.unit.as_str(), &line.rate[..]), ("MiB/s", &[1_907.0, 0.0, 11_440.0][..]));
+    assert_eq!(line.mean_ms, [Some(2.0), None, Some(2.0)]);
+    assert_eq!(line.max_ms, [Some(3.0), None, Some(2.0)]);
+    assert_eq!(results.cells[0].done_s, [1.0, 2.0]);
+    assert_eq!(
+        of(true).cells[0].done_s,
+        [] as [f64; 0],
+        "no process is in all rounds by its place"
+    );
+}

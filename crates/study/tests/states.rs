@@ -1,0 +1,166 @@
+//! What the document says of cells in states other than healthy.
+
+use std::collections::BTreeMap;
+
+use crate::support::{on, sample};
+use raidlab_core::{Nanos, Sectors};
+use raidlab_results::{Clock, Results};
+use raidlab_study::{
+    CellKey, Latency, Rebuild, Runner, Sample, State, Study, run_rounds, summarise,
+};
+
+/// A runner whose cells take 100 s; what a rebuilding one sees of the rebuild is given by round.
+struct Rebuilds(fn(u32) -> Rebuild);
+
+impl Runner for Rebuilds {
+    type Error = String;
+
+    fn run(&mut self, key: &CellKey, round: u32, _: u64) -> Result<Sample, String> {
+        let rebuild = (self.0)(round);
+        if key.processes == 0 {
+            return Ok(Sample::of_rebuild(rebuild.seconds().expect("some was done").0, rebuild));
+        }
+        let time = |millis: u64| Nanos(millis * 1_000_000);
+        let latency = Latency { p50: time(1), p99: time(7), p999: time(8), max: time(9) };
+        let rebuild = (key.state == State::Rebuilding).then_some(rebuild);
+        let last_done = Nanos(100_000_000_000);
+        Ok(Sample { latency: Some(latency), rebuild, last_done, ..sample(10.0 + f64::from(round)) })
+    }
+}
+
+fn study(states: &str, layouts: &str, head: &str) -> Study {
+    let text = format!(
+        "title = \"t\"\nrounds = 3\nmax_rounds = 3\nprocesses = [2]\nstates = [{states}]\n{head}\n\
+         drives = [{{ name = \"d\", model = \"nas-8tb-7200\", count = 6 }}]\nlayouts = [{layouts}]\n\
+         workloads = [{{ kind = \"random-read\", name = \"read\", size = \"64KiB\" }}]\n"
+    );
+    let mut study = raidlab_study::parse(&text, "t.toml").expect("a study");
+    study.modelled = true;
+    study
+}
+
+fn results(study: &Study, rebuild: fn(u32) -> Rebuild) -> Results {
+    let samples = run_rounds(study, &mut Rebuilds(rebuild), &mut on).expect("runs");
+    let none = BTreeMap::new;
+    let capacities = vec![Sectors(1 << 20); study.layouts.len()];
+    summarise(study, &samples, Clock::Virtual, none(), none(), Vec::new(), &capacities)
+}
+
+const FIVE: &str = "{ level = \"raid5\", members = 4 }";
+
+fn seconds(elapsed: u64, done: f64) -> Rebuild {
+    Rebuild { elapsed: Nanos(elapsed * 1_000_000_000), done }
+}
+
+/// State, workload, metric, median and note of each cell.
+fn told(results: &Results) -> Vec<(&str, &str, &str, f64, Option<&str>)> {
+    results
+        .cells
+        .iter()
+        .map(|cell| {
+            let note = cell.note.as_deref();
+            (&*cell.state, &*cell.workload, &*cell.metric, cell.median, note)
+        })
+        .collect()
+}
+
+#[test]
+fn latencies_stand_in_every_state_and_measured_rebuilds_beside_them() {
+    let study = study("\"healthy\", \"degraded\", \"rebuilding\"", FIVE, "");
+    let results = results(&study, |_| seconds(25, 1.0));
+    let note = Some("the rebuild ended after 25 % of the run");
+    let expected = [
+        ("healthy", "read", "iops", 11.0, None),
+        ("healthy", "read", "p99_ms", 7.0, None),
+        ("degraded", "read", "iops", 11.0, None),
+        ("degraded", "read", "p99_ms", 7.0, None),
+        ("rebuilding", "read", "iops", 11.0, note),
+        ("rebuilding", "read", "p99_ms", 7.0, note),
+        ("rebuilding", "read", "rebuild_s", 25.0, None),
+        ("rebuilding", "rebuild", "rebuild_s", 25.0, None),
+    ];
+    assert_eq!(told(&results), expected);
+    let went_on: Vec<&String> =
+        results.warnings.iter().filter(|one| one.contains("went on without one")).collect();
+    let [warning] = went_on[..] else { panic!("{:?}", results.warnings) };
+    assert_eq!(
+        warning.matches("25 % of the run").count(),
+        1,
+        "once, not for latencies too: {warning}"
+    );
+}
+
+/// In one round of three the rebuild had not ended: all three are times over the share that was done.
+#[test]
+fn one_round_that_did_not_end_makes_an_estimate() {
+    let study = study("\"rebuilding\"", FIVE, "");
+    let results =
+        results(&study, |round| if round == 1 { seconds(10, 0.25) } else { seconds(30, 1.0) });
+    let rebuilds: Vec<_> =
+        told(&results).into_iter().filter(|one| one.2.starts_with("rebuild")).collect();
+    let note = Some("estimated from 100.00 % of the rebuild");
+    let expected = [
+        ("rebuilding", "read", "rebuild_estimate_s", 30.0, note),
+        ("rebuilding", "rebuild", "rebuild_estimate_s", 30.0, note),
+    ];
+    assert_eq!(rebuilds, expected);
+    assert_eq!(results.cells[2].samples, [30.0, 40.0, 30.0]);
+    assert!(results.warnings.iter().any(|one| one.starts_with("2 rebuild times are estimates")));
+}
+
+#[test]
+fn notes_say_what_share_an_estimate_is_from() {
+    let study = study("\"rebuilding\"", FIVE, "");
+    let note = |rebuild| {
+        let results = results(&study, rebuild);
+        let found = results.cells.iter().find(|cell| cell.metric == "rebuild_estimate_s");
+        found.and_then(|cell| cell.note.clone()).expect("an estimate")
+    };
+    assert_eq!(note(|_| seconds(10, 0.25)), "estimated from 25.00 % of the rebuild");
+    assert_eq!(note(|_| seconds(10, 0.001)), "estimated from 0.10 % of the rebuild");
+    assert_eq!(note(|_| seconds(10, 0.0005)), "estimated from 0.0500 % of the rebuild");
+    // A rebuild that ends with the run or after it ran beside all of it.
+    let whole = results(&study, |_| seconds(100, 1.0));
+    assert!(whole.cells.iter().all(|cell| cell.note.is_none()));
+}
+
+#[test]
+fn layouts_that_lack_a_state_are_named() {
+    let layouts = format!(
+        "{FIVE}, {{ level = \"raid5\", members = 4, spares = 1 }}, {{ level = \"single\" }}"
+    );
+    let study = study("\"degraded\", \"rebuilding\"", &layouts, "");
+    let results = results(&study, |_| seconds(25, 1.0));
+    let said = |text: &str| results.warnings.iter().any(|one| one == text);
+    assert!(
+        said("without redundancy, so neither degraded nor rebuilding: single"),
+        "{:?}",
+        results.warnings
+    );
+    assert!(said("with hot spares, so rebuilding and never left degraded: raid5(4) spares=1"));
+}
+
+/// md's stripe cache grows for minutes beside a rebuild: only of its arrays with stripes, beside a workload, and only
+/// where the rebuild went on to the end, is it told.
+#[test]
+fn what_shows_only_the_first_seconds_of_a_rebuild_is_named() {
+    let layouts = format!(
+        "{FIVE}, {{ level = \"raid1\", members = 2 }}, {{ level = \"raid50\", members = 6 }}"
+    );
+    let host = "host = { kernel = \"linux-6.1\" }";
+    let told = |head: &str, modelled: bool, rebuild: fn(u32) -> Rebuild| -> Vec<String> {
+        let study = Study { modelled, ..study("\"rebuilding\"", &layouts, head) };
+        let all = results(&study, rebuild).warnings;
+        all.into_iter().filter(|one| one.contains("show the first")).collect()
+    };
+    let partly: fn(u32) -> Rebuild = |_| seconds(100, 0.5);
+    let warnings = told(host, true, partly);
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0].starts_with("rebuilding cells of raid5(4) show the first 100.0 s or less"),
+        "{warnings:?}"
+    );
+    assert_eq!(told(host, false, partly), [""; 0], "measured");
+    assert_eq!(told("", true, partly), [""; 0], "raidlab's own engine");
+    assert_eq!(told(host, true, |_| seconds(25, 1.0)), [""; 0], "ended meanwhile");
+}

@@ -131,3 +131,23 @@ fn try_cells(found: &mut Estimate, studies: &[Study], stop: &'static AtomicBool)
     }
     found.cell_seconds = (found.tried > 0).then(|| seconds / found.tried as f64);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shard takes 30 s of CPU, and has a point at least.
+    #[test]
+    fn shards_are_as_many_as_take_half_a_minute_each() {
+        let shards = |points, cells, cell_seconds| {
+            let (looked_at, impossible, why, tried) = (0, 0, None, 0);
+            let is_exact = true;
+            Estimate { points, looked_at, impossible, why, cells, is_exact, tried, cell_seconds }
+                .shards()
+        };
+        assert_eq!(shards(1_000, 120.0, Some(10.0)), 40);
+        assert_eq!(shards(1_000, 120.0, Some(10.1)), 41, "what is begun is one more");
+        assert_eq!(shards(4, 120.0, Some(10.0)), 4);
+        assert_eq!(shards(4, 120.0, None), 1);
+    }
+}

@@ -99,6 +99,11 @@ fn a_row_is_what_its_study_alone_gives() {
         assert_eq!(row["layout"], *figures[0].layout);
         assert_eq!(row["metrics"][0]["median"].as_f64(), Some(figures[0].median));
         assert_eq!(row["metrics"][0]["samples"][1].as_f64(), Some(figures[0].samples[1]));
+        let own = &figures[0];
+        assert_eq!(row["bottleneck"], serde_json::to_value(&own.bottleneck).expect("JSON"));
+        assert_eq!(row["latency_ms"], serde_json::to_value(own.latency_ms).expect("JSON"));
+        assert_eq!(row["members"], serde_json::to_value(own.members).expect("JSON"));
+        assert!(own.bottleneck.is_some() && own.latency_ms.is_some() && own.members.is_some());
     }
 }
 
@@ -230,6 +235,73 @@ fn rows_become_a_table_and_a_report() {
     assert!(text.contains("Cells have no intervals"), "{text}");
     assert!(text.contains("| layouts.chunk | 64KiB | 4 |"), "{text}");
     assert!(text.contains("## random-read 4KiB, 4 processes, healthy: iops (1/s)"), "{text}");
+}
+
+/// A row of a sweep over one key, as JSON.
+fn line(point: u64, chunk: &str, better: &str, median: f64, half: f64) -> String {
+    let (low, high) = (median - half, median + half);
+    format!(
+        r#"{{"cell":"c","point":{point},"part":0,"parts":1,"keys":{{"layouts.chunk":"{chunk}"}},"layout":"raid5(4)",
+        "workload":"read","processes":2,"state":"healthy","seed":1,"rounds":6,"capacity":1,"survives":1,
+        "metrics":[{{"metric":"m","unit":"1/s","better":"{better}","samples":[],"median":{median},
+        "ci95":[{low},{high}],"interval90":null}}],"latency_ms":null,"members":null,"bottleneck":null,"note":null,
+        "error":null}}"#
+    )
+}
+
+fn report(lines: &[String]) -> String {
+    let mut report = Report::default();
+    for line in lines {
+        report.add(line.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    }
+    report.text("t")
+}
+
+/// The best by the metric's direction wherever it stands, geometric means by value against that of all, and the mean
+/// of the intervals' halves.
+#[test]
+fn a_report_has_the_best_and_geometric_means() {
+    for (better, best) in [
+        ("higher", "Best: 400.0 with raid5(4), point 1"),
+        ("lower", "Best: 25.00 with raid5(4), point 2"),
+    ] {
+        let chunks = ["64K", "1M", "64K", "1M"];
+        let medians = [100.0, 400.0, 25.0, 100.0];
+        let row = |at: usize| {
+            line(at as u64, chunks[at], better, medians[at], medians[at] / 10.0 * at as f64)
+        };
+        let lines: Vec<String> = (0..4).map(row).collect();
+        let text = report(&lines);
+        assert!(text.contains(best), "{better}: {text}");
+        // Halves of 0, 10, 20 and 30 %.
+        assert!(text.contains("interval is ±15.0 % of its median on average"), "{text}");
+        assert!(text.contains("| all |  | 4 | 100.0 | +0.0 % |"), "{text}");
+        assert!(text.contains("| layouts.chunk | 64K | 2 | 50.00 | -50.0 % |"), "{text}");
+        assert!(text.contains("| layouts.chunk | 1M | 2 | 200.0 | +100.0 % |"), "{text}");
+        assert!(!text.contains("| layout |"), "one value tells nothing: {text}");
+    }
+}
+
+#[test]
+fn a_report_names_errors_and_keys_of_too_many_values() {
+    let failed = |point: u64, error: &str| {
+        line(point, "64K", "higher", 1.0, 0.0)
+            .replace("\"error\":null", &format!("\"error\":\"{error}\""))
+            .replace("\"median\":1", "\"median\":0")
+    };
+    let mut lines: Vec<String> = (0..8).map(|at| failed(at, &format!("reason {at}"))).collect();
+    lines.extend([failed(9, "reason 3"), failed(10, "one more"), failed(11, "another")]);
+    let text = report(&lines);
+    assert!(text.contains("11 cells, 11 of them with an error."), "{text}");
+    assert!(text.contains("- 2 times, first at point 3: reason 3\n"), "{text}");
+    assert!(text.contains("- 2 with other errors") && !text.contains("another"), "{text}");
+    for (values, shown) in [(24, true), (25, false)] {
+        let lines: Vec<String> =
+            (0..values).map(|at| line(at, &format!("{at}K"), "higher", 1.0, 0.0)).collect();
+        let text = report(&lines);
+        assert_eq!(text.contains("| layouts.chunk | 3K | 1 |"), shown, "{text}");
+        assert_eq!(text.contains("| layouts.chunk | more than 24 values |"), !shown, "{text}");
+    }
 }
 
 #[test]

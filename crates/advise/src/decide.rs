@@ -460,3 +460,126 @@ impl Finalist {
         median(&self.rounds.iter().filter_map(of).collect::<Vec<f64>>())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::candidate::Mode;
+    use crate::made_up::{advice, finalist, wanted};
+
+    #[test]
+    fn a_bitmap_is_kept_where_it_costs_less_than_a_step() {
+        let kept = |work: &str, speed: f64, tail: f64| {
+            let wanted = wanted(4, "nas-8tb-7200", work);
+            let mut advice = advice(vec![finalist(&wanted, "raid5(4)", &[1], [Some(1), Some(1)])]);
+            advice.consistency = vec![
+                Consistency { mode: Mode::PartialParity, speed: 1.0, tail: 1.0 },
+                Consistency { mode: Mode::Bitmap, speed, tail },
+            ];
+            advice.kept(&wanted)
+        };
+        assert_eq!(kept("vm", 0.96, 1.09), Mode::Bitmap);
+        assert_eq!(kept("vm", 0.95, 1.0), Mode::None, "5 % slower");
+        assert_eq!(kept("vm", 1.0, 1.11), Mode::None, "p99 11 % longer");
+        assert_eq!(kept("surveillance", 0.5, 2.0), Mode::Bitmap, "it keeps up anyway");
+    }
+
+    #[test]
+    fn how_surely_one_is_better_has_grades() {
+        let lean = |sure: f64, front: &[usize]| {
+            let wanted = wanted(4, "nas-8tb-7200", "vm");
+            let one = finalist(&wanted, "raid5(4)", &[1], [Some(1), Some(1)]);
+            let mut advice = advice(vec![one.clone(), one]);
+            (advice.verdict.sure, advice.front) = (sure, front.to_vec());
+            advice.lean()
+        };
+        let both = [0, 1];
+        assert_eq!(
+            [0.5, 0.60, 0.61, 0.79].map(|sure| lean(sure, &both)),
+            [Lean::TossUp, Lean::TossUp, Lean::Leaning, Lean::Leaning]
+        );
+        assert_eq!(
+            [0.80, SURE - 0.001, SURE].map(|sure| lean(sure, &both)),
+            [Lean::Probably, Lean::Probably, Lean::Plain]
+        );
+        assert_eq!(lean(0.5, &[0]), Lean::Plain, "the other is dominated");
+    }
+
+    #[test]
+    fn what_is_best_otherwise_is_the_best_of_those_that_can() {
+        let wanted = wanted(8, "nas-8tb-7200", "vm");
+        let of = |layout: &str, rate| finalist(&wanted, layout, &[rate], [Some(10), Some(10)]);
+        let finalists = [of("raid10(8)", 300), of("raid5(7) + spare", 200), of("raid6(8)", 100)];
+        let weights = weights(wanted.prefer, false);
+        let then = |when: &str| {
+            let found = changes(&wanted, &finalists, &weights);
+            found.iter().find(|one| one.when == when).map(|one| one.then)
+        };
+        assert_eq!(then("if speed counts most"), Some(0));
+        assert_eq!(
+            then("if space counts most"),
+            Some(1),
+            "with as much space as raid6, and faster"
+        );
+        let more = format!("if any {} drives may be lost", wanted.limits.survive + 1);
+        assert_eq!(then(&more), if wanted.limits.survive == 0 { Some(0) } else { Some(2) });
+        assert_eq!(then("if no spare may stand idle"), Some(0));
+        let mut two = wanted.clone();
+        two.limits.survive = 2;
+        let found = changes(&two, &finalists, &weights);
+        assert!(
+            found.iter().all(|one| one.when != "if any 3 drives may be lost"),
+            "none can: {found:?}"
+        );
+    }
+
+    #[test]
+    fn each_part_of_the_work_has_its_fastest() {
+        let wanted = wanted(4, "nas-8tb-7200", "backup");
+        let of =
+            |layout: &str, rates: [u64; 2]| finalist(&wanted, layout, &rates, [Some(1), Some(1)]);
+        let all =
+            [of("raid5(4)", [100, 96]), of("raid10(4)", [90, 100]), of("raid0(4)", [200, 10])];
+        let told = parts(&wanted, &all);
+        // Less than a step, 5 %, behind is as good.
+        assert_eq!(
+            told,
+            [("if writing counts most".to_owned(), 2), ("if verifying counts most".to_owned(), 0)]
+        );
+        let one = self::wanted(4, "nas-8tb-7200", "vm");
+        let vm = |rate| finalist(&one, "raid5(4)", &[rate], [Some(1), Some(1)]);
+        assert!(parts(&one, &[vm(1), vm(9)]).is_empty(), "work of one part");
+    }
+
+    #[test]
+    fn a_lead_is_the_sum_by_weight_and_sure_by_what_the_model_is_off() {
+        let wanted = wanted(4, "nas-8tb-7200", "vm");
+        let of = |rate| finalist(&wanted, "raid5(4)", &[rate], [Some(10), Some(10)]);
+        let weights = [2.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+        let steps = Objective::Speed.steps(1.5);
+        let ahead = compared(&wanted, (&of(150), &of(100)), &weights);
+        assert!(
+            (ahead.lead - 2.0 * steps).abs() < 1e-9 && (ahead.by[0].1 - ahead.lead).abs() < 1e-9
+        );
+        // The errors of both objectives that runs tell add by their squares.
+        let errors = |objective| off(&wanted, objective, (&of(150), &of(100)));
+        let (speed, tail) = (errors(Objective::Speed) * 2.0, errors(Objective::Tail));
+        let risk = errors(Objective::Risk);
+        let deviations = ahead.lead / libm::sqrt(speed * speed + tail * tail + risk * risk);
+        let sure = 1.0 - 0.5 * libm::erfc(deviations / std::f64::consts::SQRT_2);
+        assert!((ahead.sure - sure).abs() < 1e-9 && ahead.sure > 0.5);
+        let behind = compared(&wanted, (&of(100), &of(150)), &weights);
+        assert!(
+            (behind.lead + ahead.lead).abs() < 1e-9
+                && (behind.sure + ahead.sure - 1.0).abs() < 1e-9
+        );
+        assert_eq!(compared(&wanted, (&of(100), &of(100)), &weights).sure, 0.5);
+        // A median error e is a spread, in steps of 5 %; work at its own rate has none in speed.
+        let model = spread(median_error(wanted.profile.parts[0].group, Figure::Rate, false));
+        assert!((errors(Objective::Speed) - model / libm::log(1.05)).abs() < 1e-9);
+        let paced = self::wanted(4, "nas-8tb-7200", "surveillance");
+        let one = finalist(&paced, "raid5(4)", &[1], [Some(1), Some(1)]);
+        assert_eq!(off(&paced, Objective::Speed, (&one, &one)), 0.0);
+        assert_eq!(errors(Objective::Capacity), 0.0, "space is known");
+    }
+}

@@ -32,6 +32,8 @@ mod fidelity;
 mod first;
 mod growth;
 mod machine;
+#[cfg(test)]
+mod made_up;
 mod meter;
 mod objectives;
 mod personality;

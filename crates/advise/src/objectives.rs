@@ -283,4 +283,44 @@ mod tests {
             assert!(near(best), "the best of {count}");
         }
     }
+
+    /// Few candidates are looked at once or twice: the looks before would leave as many.
+    #[test]
+    fn looks_are_as_many_as_there_is_to_leave_out() {
+        for (count, looks) in [
+            (1, &[(1, 3)][..]),
+            (8, &[(8, 3)]),
+            (9, &[(9, 9), (8, 3)]),
+            (24, &[(24, 9), (12, 3)]),
+            (25, &[(25, 27), (13, 9), (8, 3)]),
+        ] {
+            let mut seen = Vec::new();
+            let found = halve(count, &WEIGHTS, |left, share| {
+                seen.push((left.len(), share));
+                Ok::<_, ()>(left.iter().map(|at| of(*at as f64 * 3.0, 0.0)).collect())
+            });
+            assert_eq!(seen, looks, "{count}");
+            let left: Vec<usize> = found.expect("nothing fails").iter().map(|one| one.0).collect();
+            assert!(left.is_sorted() && left.contains(&(count - 1)), "{left:?}");
+        }
+    }
+
+    #[test]
+    fn weights_and_costs_are_what_they_are_said_to_be() {
+        assert_eq!(weights(Prefer::Balance, false), [1.0; COUNT]);
+        assert_eq!(weights(Prefer::Balance, true), [1.0, 1.0, 0.25, 1.0, 1.0, 1.0]);
+        assert_eq!(weights(Prefer::Speed, true), [3.0, 3.0, 0.25, 1.0, 1.0, 1.0]);
+        assert_eq!(weights(Prefer::Capacity, true), [1.0, 1.0, 3.0, 1.0, 1.0, 1.0]);
+        assert_eq!(weights(Prefer::Safety, false), [1.0, 1.0, 1.0, 3.0, 1.0, 1.0]);
+        let one =
+            Figures { speed: 1.0, tail: 1.0, capacity: 1.0, risk: 0.1, price: 1.0, watts: 1.0 };
+        let twice =
+            Figures { speed: 2.0, tail: 2.0, capacity: 2.0, risk: 0.2, price: 2.0, watts: 2.0 };
+        let step = |at: usize| {
+            (twice.costs()[at] - one.costs()[at]) * libm::log(Objective::ALL[at].step())
+        };
+        for (at, sign) in [-1.0, 1.0, -1.0, 1.0, 1.0, 1.0].into_iter().enumerate() {
+            assert!((step(at) - sign * libm::log(2.0)).abs() < 1e-9, "{:?}", Objective::ALL[at]);
+        }
+    }
 }

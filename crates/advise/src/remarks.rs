@@ -443,6 +443,7 @@ pub fn chunk_in_words(candidate: &Candidate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::made_up;
 
     fn candidate(layout: &str, spares: u16, mode: Mode) -> Candidate {
         Candidate { layout: layout.parse().expect("a layout"), spares, mode }
@@ -478,5 +479,95 @@ mod tests {
             "{}",
             nested[2]
         );
+    }
+
+    /// Of single parity over more than six members or over drives of 8 TB, and of nothing else.
+    #[test]
+    fn double_parity_is_named_where_single_has_much_to_lose() {
+        let told = |drive: &str, layout: &str| {
+            let wanted = made_up::wanted(9, drive, "vm");
+            let one = made_up::finalist(&wanted, layout, &[1], [Some(1), Some(1)]);
+            double_parity(&wanted, &made_up::advice(vec![one]))
+        };
+        let large = told("nas-8tb-7200", "raid5(4)").expect("8 TB");
+        assert!(large.contains("single parity over 4 drives of 8.0 TB"), "{large}");
+        assert!(
+            large.contains(
+                "raid6(4) on the same 4 survives any two, with 16.0 TB instead of 24.0 TB"
+            ),
+            "{large}"
+        );
+        let spare = told("nas-8tb-7200", "raid5(4) + spare").expect("8 TB");
+        assert!(
+            spare.contains(
+                "raid6(5) on the same 5 survives any two, with 24.0 TB instead of 24.0 TB"
+            ),
+            "{spare}"
+        );
+        assert!(
+            told("ssd-sata-1tb", "raid5(7)").is_some()
+                && told("ssd-sata-1tb", "raid5(6)").is_none()
+        );
+        for other in ["raid6(8)", "raid4(8)", "raid5+0(2x4)", "raid10(8)", "raid5(3)"] {
+            assert_eq!(
+                told("nas-8tb-7200", other),
+                None,
+                "{other}: no raid5 of its own, or too few for raid6"
+            );
+        }
+    }
+
+    #[test]
+    fn levels_are_warned_of_where_they_are_shown() {
+        let told = |drive: &str, shown: &[&str]| {
+            let wanted = made_up::wanted(14, drive, "vm");
+            let of =
+                |one: &&str| made_up::finalist(&wanted, one, &[1], [Some(1), Some(1)]).candidate;
+            let all: Vec<Candidate> = shown.iter().map(of).collect();
+            let told = of_levels(&wanted, &all[0], all.iter());
+            [
+                "A spare spares",
+                "Single parity and large",
+                "write hole",
+                "RAIDZ is not modelled",
+                "in one group",
+                "The width is",
+            ]
+            .map(|begin| told.iter().any(|one| one.contains(begin)))
+        };
+        let (yes, no) = (true, false);
+        assert_eq!(told("nas-8tb-7200", &["raid10(8)"]), [no; 6]);
+        assert_eq!(told("nas-8tb-7200", &["raid10(8)", "raid5(4)"]), [no, yes, yes, yes, no, no]);
+        assert_eq!(told("ssd-sata-1tb", &["raid5(4)"]), [no, no, yes, yes, no, no], "1 TB");
+        assert_eq!(told("nas-8tb-7200", &["raid6(12)"]), [no, no, yes, yes, no, no]);
+        assert_eq!(told("nas-8tb-7200", &["raid6(13)"]), [no, no, yes, yes, yes, no]);
+        assert_eq!(told("nas-8tb-7200", &["raid6+0(2x7)"])[4], no, "two groups");
+        assert_eq!(told("nas-8tb-7200", &["raid1(2) + spare"]), [yes, no, no, no, no, no]);
+    }
+
+    #[test]
+    fn far_copies_on_ssds_are_for_streams() {
+        let told = |drive: &str, work: &str, layout: &str| {
+            let wanted = made_up::wanted(4, drive, work);
+            let one = made_up::finalist(&wanted, layout, &[1], [Some(1), Some(1)]);
+            far_on_ssds(&wanted, &made_up::advice(vec![one])).is_some()
+        };
+        assert!(told("ssd-sata-1tb", "vm", "raid10(4) far2"));
+        assert!(
+            !told("ssd-sata-1tb", "vm", "raid10(4)")
+                && !told("ssd-sata-1tb", "media", "raid10(4) far2")
+        );
+        assert!(!told("nas-8tb-7200", "vm", "raid10(4) far2"));
+    }
+
+    #[test]
+    fn what_unequal_drives_leave_unused_is_summed() {
+        let mut wanted = made_up::wanted(3, "nas-8tb-7200", "vm");
+        let terabytes = |count: u64| raidlab_core::Sectors(count * 1_000_000_000_000 / 512);
+        wanted.sizes = [4, 6, 8].map(terabytes).to_vec();
+        let [told] = &unequal(&wanted)[..] else { panic!("one") };
+        assert!(told.contains("as the smallest has, 4.0 TB: 6.0 TB are unused"), "{told}");
+        wanted.sizes = [4, 4, 4].map(terabytes).to_vec();
+        assert!(unequal(&wanted).is_empty());
     }
 }

@@ -387,3 +387,35 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let above = *values.get(middle)?;
     Some(if values.len().is_multiple_of(2) { (values[middle - 1] + above) / 2.0 } else { above })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made_up::{finalist, wanted};
+
+    /// By the sum of the logarithms of what is missed; what is met twice over makes up for nothing.
+    #[test]
+    fn limits_that_only_runs_tell_are_missed_by_their_factors() {
+        let mut wanted = wanted(4, "nas-8tb-7200", "vm");
+        let one = finalist(&wanted, "raid5(4)", &[100], [Some(20), Some(40)]);
+        let mut missed = |tail: Option<f64>, speed: Option<f64>| {
+            (wanted.limits.tail, wanted.limits.speed) = (tail, speed);
+            violation(&wanted, &one.rounds)
+        };
+        let near = |found: Option<f64>, factor: f64| {
+            (found.expect("missed") - libm::log(factor)).abs() < 1e-9
+        };
+        assert_eq!(missed(None, None), None);
+        assert_eq!(missed(Some(0.04), Some(100.0)), None, "just met");
+        assert!(near(missed(Some(0.02), None), 2.0), "degraded, the worse of both");
+        assert!(near(missed(None, Some(300.0)), 3.0));
+        assert!(near(missed(Some(0.02), Some(300.0)), 6.0));
+        assert!(near(missed(Some(0.02), Some(1.0)), 2.0));
+    }
+
+    #[test]
+    fn medians_of_even_numbers_lie_between_both() {
+        assert_eq!(median(&[4.0, 1.0, 2.0, 10.0]), Some(3.0));
+        assert_eq!((median(&[5.0, 1.0, 2.0]), median(&[])), (Some(2.0), None));
+    }
+}

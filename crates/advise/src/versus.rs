@@ -357,6 +357,7 @@ fn parts(wanted: &Wanted, one: &Finalist, other: &Finalist) -> String {
 mod tests {
     use super::*;
     use crate::candidate::Mode;
+    use crate::made_up::{advice, finalist, wanted};
     use crate::profile::Profile;
 
     #[test]
@@ -372,5 +373,172 @@ mod tests {
         assert_eq!([of("raid10(8)", 2), of("raid10(8)", 3)], ["6 times in 7", "4 times in 7"]);
         assert_eq!([of("raid6(8)", 2), of("raid6(8)", 3)], ["always", "never"]);
         assert_eq!(of("raid5(8)", 2), "never");
+    }
+
+    #[test]
+    fn ratios_and_seconds_in_words() {
+        let ratios = [1.0, 1.049, 1.06, 1.94, 1.95, 3.0, 0.96, 0.94, 0.5].map(faster);
+        let words = [
+            "as fast",
+            "as fast",
+            "6 % faster",
+            "94 % faster",
+            "2 times as fast",
+            "3 times as fast",
+            "as fast",
+            "6 % slower",
+            "50 % slower",
+        ];
+        assert_eq!(ratios, words);
+        let times = [12.4, 10.0, 9.94, 1.0, 0.999, 0.01, 0.0099].map(seconds);
+        assert_eq!(times, ["12 s", "10 s", "9.9 s", "1.0 s", "999 ms", "10 ms", "9.90 ms"]);
+    }
+
+    #[test]
+    fn speeds_and_tails_are_those_of_the_state_that_counts() {
+        let mut wanted = wanted(4, "nas-8tb-7200", "vm");
+        wanted.limits.survive = 1;
+        let of = |rate, healthy, degraded| {
+            finalist(&wanted, "raid5(4)", &[rate], [Some(healthy), degraded])
+        };
+        let (one, other) = (of(300, 10, Some(50)), of(100, 10, Some(25)));
+        assert_eq!(speeds(&wanted, &one, &other), ["3 times as fast (300 against 100 I/O/s)"]);
+        let told = |one: &Finalist, other: &Finalist| tails(&wanted, one, other).expect("tails");
+        assert_eq!(
+            told(&one, &other),
+            "p99 with a drive missing 2 times as long (50 ms against 25 ms)"
+        );
+        assert_eq!(
+            told(&other, &one),
+            "p99 with a drive missing 50 % shorter (25 ms against 50 ms)"
+        );
+        assert_eq!(
+            told(&of(1, 1, Some(109)), &of(1, 1, Some(100))),
+            "p99 with a drive missing as long (109 ms against 100 ms)"
+        );
+        assert_eq!(
+            told(&of(1, 1, Some(120)), &of(1, 1, Some(100))),
+            "p99 with a drive missing 20 % longer (120 ms against 100 ms)"
+        );
+        let bare = of(1, 1, None);
+        assert_eq!(told(&one, &bare), "data are there with a drive missing");
+        assert_eq!(told(&bare, &one), "data are gone with a drive missing");
+        assert_eq!(tails(&wanted, &bare, &bare), None);
+        wanted.limits.survive = 0;
+        assert_eq!(
+            tails(&wanted, &one, &other).as_deref(),
+            Some("p99 as long (10 ms against 10 ms)")
+        );
+    }
+
+    #[test]
+    fn space_is_told_with_how_many_drives_would_do() {
+        let wanted = wanted(8, "nas-8tb-7200", "vm");
+        let of = |layout: &str| finalist(&wanted, layout, &[1], [Some(1), Some(1)]);
+        let told = |one: &str, other: &str| space(&wanted, &of(one), &of(other));
+        assert_eq!(told("raid5(4)", "raid5(4) chunk=64K"), ["the same space"]);
+        assert_eq!(told("raid6(5)", "raid5(4)"), ["the same space with 1 drive more"]);
+        assert_eq!(told("raid5(4)", "raid10(6)"), ["the same space with 2 drives fewer"]);
+        assert_eq!(told("raid5(4) + spare", "raid5(4)"), ["the same space with 1 drive more"]);
+        let twice = ["2 times the space (16.0 TB against 8.0 TB)"];
+        assert_eq!(told("raid0(2)", "raid1(2)"), twice);
+        // 24 TB on five drives of raid6, 32 on eight of raid10: six of raid6 hold as much.
+        let wide = [
+            "50 % more space (48.0 TB against 32.0 TB)",
+            "raid6(6) has 32.0 TB with 2 drives fewer",
+        ];
+        assert_eq!(told("raid6(8)", "raid10(8)"), wide);
+        let narrow = [
+            "33 % less space (32.0 TB against 48.0 TB)",
+            "raid6(6) has 32.0 TB with 2 drives fewer",
+        ];
+        assert_eq!(told("raid10(8)", "raid6(8)"), narrow);
+        // Three drives are no raid6, and what takes as many drives is not told of.
+        let few = of("raid6(4)");
+        assert_eq!(fewest(&wanted, &few.candidate, few.usable / 4), None);
+        let five = fewest(&wanted, &of("raid6(6)").candidate, few.usable).expect("fewer");
+        assert_eq!(five.to_string(), "raid6(4)");
+    }
+
+    #[test]
+    fn objectives_in_words() {
+        let wanted = wanted(8, "nas-8tb-7200", "vm");
+        let of =
+            |layout: &str, rate, p99| finalist(&wanted, layout, &[rate], [Some(p99), Some(p99)]);
+        let told =
+            |objective, one: &Finalist, other: &Finalist| in_words(&wanted, objective, one, other);
+        let (fast, slow) = (of("raid0(4)", 200, 10), of("raid5(4)", 100, 15));
+        assert_eq!(told(Objective::Speed, &fast, &slow), "2 times as fast");
+        assert_eq!(told(Objective::Speed, &slow, &fast), "50 % slower");
+        assert_eq!(told(Objective::Speed, &of("raid0(4)", 120, 1), &slow), "20 % faster");
+        assert_eq!(told(Objective::Capacity, &fast, &slow), "33 % more space");
+        assert_eq!(told(Objective::Capacity, &slow, &fast), "25 % less space");
+        assert_eq!(told(Objective::Capacity, &of("raid0(8)", 1, 1), &slow), "2.5 times the space");
+        let tail = if wanted.limits.survive == 0 { "p99" } else { "degraded p99" };
+        assert_eq!(told(Objective::Tail, &fast, &slow), format!("{tail} 33 % shorter"));
+        assert_eq!(told(Objective::Tail, &slow, &fast), format!("{tail} 50 % longer"));
+        let gone = of("raid0(4)", 200, 1_500);
+        assert_eq!(told(Objective::Tail, &gone, &slow), "data are gone with a drive missing");
+        assert_eq!(told(Objective::Tail, &slow, &gone), "data are there with a drive missing");
+        let rare = Finalist {
+            costs: {
+                let mut costs = slow.costs;
+                costs[3] -= Objective::Risk.steps(3.0);
+                costs
+            },
+            ..slow.clone()
+        };
+        assert_eq!(told(Objective::Risk, &rare, &slow), "loses the array 3 times more seldom");
+        assert_eq!(told(Objective::Risk, &slow, &rare), "loses the array 3 times more often");
+        let floor = Finalist { risk: LEAST_RISK / 2.0, ..rare };
+        assert_eq!(
+            told(Objective::Risk, &floor, &slow),
+            "loses the array 3 times more seldom, counted down to 1 in 100,000 only"
+        );
+    }
+
+    /// Who names layouts asks about each; who names levels about the best of each; where nobody names anything, two
+    /// that are left are what it is about.
+    #[test]
+    fn rivals_are_what_was_asked_about() {
+        let mut wanted = wanted(8, "nas-8tb-7200", "vm");
+        let of = |wanted: &Wanted, layout: &str| finalist(wanted, layout, &[1], [Some(1), Some(1)]);
+        let found = |wanted: &Wanted, layouts: &[&str]| {
+            rivals(wanted, &advice(layouts.iter().map(|one| of(wanted, one)).collect()))
+        };
+        assert_eq!(found(&wanted, &["raid6(8)", "raid10(8)"]), [1]);
+        assert_eq!(found(&wanted, &["raid6(8)", "raid10(8)", "raid5(8)"]), [] as [usize; 0]);
+        assert_eq!(found(&wanted, &["raid6(8)", "raid6(6)"]), [] as [usize; 0], "of one level");
+        let named = |names: &[&str]| -> Vec<Among> {
+            names.iter().map(|one| Among::Layout(one.parse().expect("a layout"))).collect()
+        };
+        wanted.among = [Level::Raid6, Level::Raid10, Level::Raid5].map(Among::Level).to_vec();
+        assert_eq!(
+            found(&wanted, &["raid6(8)", "raid6(6)", "raid10(8)", "raid10(6)", "raid5(8)"]),
+            [2, 4]
+        );
+        // A spare beside another level is another family where both have the same space.
+        assert_eq!(found(&wanted, &["raid6(8)", "raid5(7) + spare"]), [1]);
+        assert_eq!(found(&wanted, &["raid6(8)", "raid5(5) + spare"]), [] as [usize; 0]);
+        wanted.among = named(&["raid6(8)", "raid6(6)"]);
+        assert_eq!(found(&wanted, &["raid6(8)", "raid6(6)"]), [1], "layouts are asked about each");
+    }
+
+    #[test]
+    fn parity_in_order_is_explained_against_none_only() {
+        let of = |wanted: &Wanted, one: &str, other: &str| {
+            let of = |layout: &str| finalist(wanted, layout, &[1], [Some(1), Some(1)]);
+            full_stripes(wanted, &of(one), &of(other))
+        };
+        let written = wanted(6, "nas-8tb-7200", "capture");
+        assert!(of(&written, "raid0(4)", "raid5(4)").contains("raid5(4) gives up 1 drive of 4"));
+        assert!(of(&written, "raid6(6)", "raid0(6)").contains("raid6(6) gives up 2 drives of 6"));
+        assert_eq!(of(&written, "raid1(2)", "raid5(4)"), "", "both survive");
+        assert_eq!(of(&written, "raid0(4)", "linear(4)"), "", "no parity");
+        assert_eq!(
+            of(&wanted(6, "nas-8tb-7200", "vm"), "raid0(4)", "raid5(4)"),
+            "",
+            "not in order"
+        );
     }
 }

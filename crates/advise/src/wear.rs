@@ -64,3 +64,45 @@ pub(crate) fn in_words(wanted: &Wanted, advice: &Advice) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made_up::{advice, finalist, wanted};
+
+    /// What members were written in a second, by the share of the time and by drive.
+    #[test]
+    fn what_drives_are_written_is_told_by_day_and_year() {
+        let told = |drive: &str, work: &str, rate: u64, busy: f64| {
+            let mut wanted = wanted(2, drive, work);
+            wanted.busy = busy;
+            let one = finalist(&wanted, "raid1(2)", &[rate], [Some(1), Some(1)]);
+            in_words(&wanted, &advice(vec![one]))
+        };
+        // 100 MB a second on each of two, half of the time: 4.32 TB a day, 1,577 TB a year.
+        let wear = told("ssd-sata-1tb", "vm", 100, 0.5).expect("much");
+        assert!(
+            wear.starts_with(
+                "Wear: if the work goes on as fast as it can 50 % of the time (--busy), 4.3 TB"
+            ),
+            "{wear}"
+        );
+        assert!(wear.contains(" a day, 4.3 times what it holds, 1577 TB a year"), "{wear}");
+        let less = told("ssd-sata-1tb", "vm", 10, 0.5).expect("some");
+        assert!(
+            less.contains(
+                "432 GB are written to each SSD a day, 0.4 times what it holds, 158 TB a year"
+            ),
+            "{less}"
+        );
+        // A hundredth of what it holds: 10 GB.
+        assert!(
+            told("ssd-sata-1tb", "vm", 1, 0.12).is_some()
+                && told("ssd-sata-1tb", "vm", 1, 0.11).is_none()
+        );
+        let disk = told("nas-8tb-7200", "surveillance", 1, 0.5).expect("at a rate");
+        assert!(disk.starts_with("15.8 TB are written to each drive a year"), "{disk}");
+        assert_eq!(told("nas-8tb-7200", "vm", 100, 0.5), None, "as fast as it can");
+        assert_eq!(told("nas-8tb-7200", "surveillance", 0, 0.5), None, "nothing");
+    }
+}

@@ -468,4 +468,67 @@ mod tests {
         assert!((run.fairness().expect("two copies") - 0.8).abs() < 1e-12);
         assert_eq!(record(vec![process(0, 1)]).fairness(), None);
     }
+
+    /// Counted by two and joined in either order is as counted by one.
+    #[test]
+    fn what_is_joined_is_what_one_would_have_counted() {
+        let of = |all: &[u64]| {
+            let mut record = IoRecord::default();
+            all.iter().for_each(|millis| record.add(*millis * 10, Nanos::from_millis(*millis)));
+            record
+        };
+        let (all, [one, other]) =
+            (of(&[3, 700, 2_500, 11_000]), [of(&[3, 11_000]), of(&[700, 2_500])]);
+        for (first, second) in [(&one, &other), (&other, &one)] {
+            let mut joined = first.clone();
+            joined.merge(second);
+            assert_eq!((joined.min, joined.max, joined.total), (all.min, all.max, all.total));
+            assert_eq!((joined.count, joined.bytes, joined.mean()), (4, all.bytes, all.mean()));
+            assert_eq!((joined.over_2s, joined.over_10s), (2, 1));
+            assert!((joined.deviation() - all.deviation()).abs() < 1e-9 && all.deviation() > 5.0);
+            assert_eq!(joined.quantile(0.5), all.quantile(0.5));
+        }
+    }
+
+    #[test]
+    fn a_phase_lasts_from_the_first_start_to_the_last_end() {
+        let process = |began: u64, ended: u64, millis: u64| {
+            let cpu = Some(Cpu {
+                user: Nanos::from_millis(millis),
+                system: Nanos::from_millis(2 * millis),
+            });
+            let phase = PhaseRecord {
+                began: Some(at(began)),
+                ended: Some(at(ended)),
+                cpu,
+                ..PhaseRecord::default()
+            };
+            ProcessRecord { copy: 0, ended: at(ended), phases: vec![phase] }
+        };
+        let mut record = RunRecord {
+            processes: vec![process(30, 50, 1), process(10, 40, 2)],
+            ..RunRecord::default()
+        };
+        let phase = record.phase(0).expect("both had it");
+        assert_eq!((phase.began, phase.ended), (Some(at(10)), Some(at(50))));
+        let cpu = phase.cpu.expect("told");
+        assert_eq!((cpu.user, cpu.system), (Nanos::from_millis(3), Nanos::from_millis(6)));
+        record.processes[1].phases[0].cpu = None;
+        assert_eq!(record.phase(0).expect("both had it").cpu, None, "a part tells nothing of all");
+        assert!(record.phase(1).is_none());
+    }
+
+    #[test]
+    fn members_are_written_so_much_for_each_byte_written() {
+        let mut phase = PhaseRecord::default();
+        phase.writes.add(1_000, Nanos(1));
+        phase.reads.add(9_000, Nanos(1));
+        let processes = vec![ProcessRecord { phases: vec![phase], ..ProcessRecord::default() }];
+        let members = Some(MemberTotals { bytes_written: 2_500, ..MemberTotals::default() });
+        let mut record = RunRecord { processes, members, ..RunRecord::default() };
+        assert_eq!(record.write_amplification(), Some(2.5));
+        assert_eq!(record.fairness(), None, "of one copy");
+        record.members = None;
+        assert_eq!(record.write_amplification(), None);
+    }
 }

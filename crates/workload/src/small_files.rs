@@ -249,6 +249,22 @@ mod tests {
         }
     }
 
+    /// The first files lie in the first directory, and no directory has two more than another.
+    #[test]
+    fn files_are_spread_over_the_directories_in_order() {
+        let (target, _) = run("files=7 dirs=3", 1);
+        let path = |step: &crate::null::NullStep| match &step.op {
+            Op::Open { path, .. } => Some(path.to_string()),
+            _ => None,
+        };
+        let made: Vec<String> = target.steps().iter().filter_map(path).collect();
+        let expected = [(0, 0), (0, 1), (0, 2), (1, 3), (1, 4), (2, 5), (2, 6)];
+        assert_eq!(made, expected.map(|(directory, file)| format!("small-0/d{directory}/f{file}")));
+        let looked_up =
+            target.steps().iter().filter(|step| matches!(step.op, Op::Stat { .. })).count();
+        assert_eq!(looked_up, 7);
+    }
+
     #[test]
     fn the_order_is_random_where_asked_for() {
         let looked_up = |text| -> Vec<String> {
@@ -281,13 +297,14 @@ mod tests {
         let plan = small.plan(&Setting::new(2, 1)).expect("a plan");
         let mut record = NullTarget::default().run(plan).expect("runs");
         for process in &mut record.processes {
-            for (phase, second) in process.phases.iter_mut().zip([0, 2, 6]) {
+            for (phase, (second, took)) in process.phases.iter_mut().zip([(0, 1), (1, 2), (3, 4)]) {
                 phase.began = Some(raidlab_core::Time(second * 1_000_000_000));
-                phase.ended = Some(raidlab_core::Time((second + 2) * 1_000_000_000));
+                phase.ended = Some(raidlab_core::Time((second + took) * 1_000_000_000));
             }
             process.ended = raidlab_core::Time(8_000_000_000);
         }
-        assert_eq!(small.values(&record), [Some(20.0), Some(20.0), Some(20.0), Some(8.0)]);
+        // 40 files in 2 s, in 1 s, in 4 s: the named one first.
+        assert_eq!(small.values(&record), [Some(20.0), Some(40.0), Some(10.0), Some(8.0)]);
         let resized = small.resized(40 << 10).expect("a size");
         assert!(resized.description().starts_with("makes 10 files"), "{}", resized.description());
         assert!(small.resized(100).is_err());

@@ -457,3 +457,29 @@ fn many_files_are_planned_and_too_many_are_refused() {
     let huge = plan("[j]\nrw=write\nfilesize=10p\nnrfiles=1024\nnumjobs=2\n");
     assert_eq!(huge.expect("can be planned").room, u64::MAX);
 }
+
+/// Unless `invalidate=0`, the page cache of each file is dropped when it is opened; nothing nowhere has none.
+#[test]
+fn caches_are_dropped_before_files_are_used() {
+    let dropped = |options: &str| {
+        let text = format!("[j]\nrw=write\nsize=8k\nnrfiles=2\n{options}\n");
+        let (_, steps) = run(&workload(&text), 1);
+        let of = |is: fn(&Op) -> bool| steps.iter().filter(|step| is(&step.op)).count();
+        (of(|op| matches!(op, Op::Open { .. })), of(|op| matches!(op, Op::DropCached { .. })))
+    };
+    let (opened, cached) = dropped("");
+    assert!(opened >= 2 && cached == 2, "{opened} opened, {cached} dropped");
+    assert_eq!(dropped("invalidate=0").1, 0);
+    assert_eq!(dropped("ioengine=null").1, 0);
+}
+
+/// What is read back has the sizes in which it was written, not those of reads.
+#[test]
+fn verification_reads_blocks_as_they_were_written() {
+    let (_, steps) = run(&workload("[j]\nrw=write\nbs=4k,16k\nsize=64k\nverify=md5\n"), 1);
+    let all = moves(&steps, 0);
+    let lens = |writes: bool| {
+        all.iter().filter(|one| one.0 == writes).map(|one| one.2).collect::<Vec<_>>()
+    };
+    assert_eq!((lens(true), lens(false)), (vec![16 << 10; 4], vec![16 << 10; 4]));
+}

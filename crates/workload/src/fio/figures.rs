@@ -172,4 +172,28 @@ mod tests {
         assert_eq!((all.millis(), all.io.bytes), (500, 6_000_000));
         assert_eq!((all.bytes_per_second(), all.per_second()), (12e6, 12e3));
     }
+
+    /// Of two processes of 200 ms each: user time 100 and 60 ms, system time 20 and 60.
+    #[test]
+    fn cpu_is_a_share_of_the_time_of_all_processes() {
+        let job = Job::default();
+        let mut entry = Entry::new(&job, 0);
+        for (user, system) in [(100, 20), (60, 60)] {
+            let cpu =
+                Some(Cpu { user: Nanos::from_millis(user), system: Nanos::from_millis(system) });
+            let (began, ended) =
+                (Some(raidlab_core::Time(0)), Some(raidlab_core::Time(200_000_000)));
+            // Phases that never began have no CPU time and hide none.
+            entry.add(
+                &job,
+                &[
+                    PhaseRecord { began, ended, cpu, ..PhaseRecord::default() },
+                    PhaseRecord::default(),
+                ],
+            );
+        }
+        assert_eq!(entry.cpu_percent(), Some([40.0, 20.0]));
+        entry.runtime = Nanos::ZERO;
+        assert_eq!(entry.cpu_percent(), None);
+    }
 }

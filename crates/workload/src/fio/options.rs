@@ -625,4 +625,79 @@ mod tests {
         }
         assert_eq!(set(&[("rw", "randwrite"), ("verify", "md5")]).expect("right").conflict(), None);
     }
+
+    /// As fio's manual has them.
+    #[test]
+    fn what_nobody_says_is_fio_s_default() {
+        let job = Job::default();
+        assert_eq!((job.blocks, job.iodepth, job.numjobs, job.loops), ([4096; 2], 1, 1, 1));
+        assert_eq!((job.read_percent, job.fsync, job.fdatasync, job.number_ios), (50, 0, 0, 0));
+        assert!(
+            !job.direct && !job.sync && !job.group_reporting && !job.stonewall && !job.time_based
+        );
+        assert!(
+            job.random_map && job.randrepeat && job.do_verify && job.allocates && job.invalidate
+        );
+        assert_eq!(
+            (job.runtime, job.ramp, job.start_delay),
+            (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO)
+        );
+    }
+
+    #[test]
+    fn numbers_have_fio_s_ranges_and_units() {
+        for (key, value) in [
+            ("number_ios", "0"),
+            ("randseed", "0"),
+            ("iodepth", "1"),
+            ("rwmixread", "0"),
+            ("rwmixread", "100"),
+        ] {
+            assert!(set(&[(key, value)]).is_ok(), "{key}={value}");
+        }
+        for (key, value) in [
+            ("iodepth", "0"),
+            ("numjobs", "0"),
+            ("loops", "0"),
+            ("nrfiles", "0"),
+            ("rwmixread", "101"),
+        ] {
+            assert!(set(&[(key, value)]).is_err(), "{key}={value}");
+        }
+        let times =
+            set(&[("runtime", "3"), ("ramp_time", "2s"), ("startdelay", "1m"), ("thinktime", "7")])
+                .expect("times");
+        assert_eq!((times.runtime, times.ramp), (Nanos(3_000_000_000), Nanos(2_000_000_000)));
+        assert_eq!(
+            (times.start_delay, times.thinktime),
+            (Nanos(60_000_000_000), Nanos(7_000)),
+            "thinking in us"
+        );
+        for (text, synchronous) in [("0", false), ("none", false), ("1", true), ("sync", true)] {
+            assert_eq!(set(&[("sync", text)]).map(|job| job.sync), Ok(synchronous), "{text}");
+        }
+    }
+
+    #[test]
+    fn percentiles_and_names_have_limits() {
+        let twenty = (1..=20).map(|one| one.to_string()).collect::<Vec<_>>().join(":");
+        assert_eq!(set(&[("percentile_list", &twenty)]).map(|job| job.percentiles.len()), Ok(20));
+        assert_eq!(
+            set(&[("percentile_list", "99.9:50:100")]).map(|job| job.percentiles),
+            Ok(vec![50.0, 99.9, 100.0])
+        );
+        for wrong in [&*format!("{twenty}:21"), "0", "100.1", "-1", "x"] {
+            assert!(set(&[("percentile_list", wrong)]).is_err(), "{wrong}");
+        }
+        assert!(["a", "a.b", "..a"].iter().all(|name| set(&[("name", name)]).is_ok()));
+        assert!(["", ".", "..", "a/b"].iter().all(|name| set(&[("name", name)]).is_err()));
+    }
+
+    #[test]
+    fn what_was_written_is_read_back_where_that_is_asked_for() {
+        let verifies = |pairs: &[(&str, &str)]| set(pairs).expect("right").verifies();
+        assert!(verifies(&[("rw", "write"), ("verify", "md5")]));
+        assert!(!verifies(&[("rw", "write")]) && !verifies(&[("rw", "read"), ("verify", "md5")]));
+        assert!(!verifies(&[("rw", "write"), ("verify", "md5"), ("do_verify", "0")]));
+    }
 }

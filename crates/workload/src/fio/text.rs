@@ -222,6 +222,7 @@ fn short(number: u64, digits: usize, base: u64, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raidlab_core::Nanos;
 
     /// As fio 3.33 printed them.
     #[test]
@@ -239,5 +240,32 @@ mod tests {
         ] {
             assert_eq!(short(number, 4, base, unit), expected);
         }
+    }
+
+    /// fio counts in the next unit once the shortest is above 2,000, the longest above 99,999 and the mean above 2,000.
+    #[test]
+    fn latencies_have_the_unit_in_which_the_shortest_has_figures() {
+        let unit = |min: u64, max: u64, mean: u64| {
+            let mut io = IoRecord::default();
+            (io.min, io.max, io.total, io.count) = (Nanos(min), Nanos(max), Nanos(mean * 10), 10);
+            let mut out = String::new();
+            latencies(&mut out, "lat", &io);
+            out.trim().to_owned()
+        };
+        assert!(
+            unit(2_000, 100_000, 50_000)
+                .starts_with("lat (nsec): min=2000, max=100000, avg=50000.00")
+        );
+        assert!(unit(2_001, 99_999, 50_000).starts_with("lat (nsec)"));
+        assert!(unit(2_001, 100_000, 50_000).starts_with("lat (usec): min=2, max=100, avg=50.00"));
+        assert!(
+            unit(2_000_000, 100_000_000, 50_000_000)
+                .starts_with("lat (usec): min=2000, max=100000, ")
+        );
+        assert!(unit(2_000_001, 99_999_999, 50_000_000).starts_with("lat (usec)"));
+        assert!(
+            unit(2_000_001, 100_000_000, 50_000_000)
+                .starts_with("lat (msec): min=2, max=100, avg=50.00")
+        );
     }
 }

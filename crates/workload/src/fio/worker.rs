@@ -446,3 +446,32 @@ impl Process for Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With a step between the operations those that would begin behind the end begin again, as fio has it.
+    #[test]
+    fn a_step_leads_round_the_part_of_the_file() {
+        let (kib, path) = (1_u64 << 10, FilePath::null());
+        let extent = Extent { path, offset: 1 << 20, len: 64 * kib };
+        for (ended, skip, next) in [
+            (0, 0, Some(0)),
+            (60, 0, Some(60)),
+            (64, 0, None),
+            (0, 8, Some(0)),
+            (4, 8, Some(12)),
+            (52, 8, Some(60)),
+            (56, 8, Some(0)),
+            (60, 8, Some(0)),
+            (64, 8, None),
+            (60, -8, Some(52)),
+            (8, -8, Some(0)),
+            (4, -8, Some(56)),
+        ] {
+            let found = next_in_line(ended * kib, skip * 1024, &extent);
+            assert_eq!(found, next.map(|next: u64| next * kib), "{ended} KiB, {skip} KiB");
+        }
+    }
+}

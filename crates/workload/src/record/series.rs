@@ -174,4 +174,27 @@ mod tests {
         let text = serde_json::to_string(&series).expect("text");
         assert_eq!(serde_json::from_str::<TimeSeries>(&text).expect("a series"), series);
     }
+
+    #[test]
+    fn bins_end_with_the_last_in_which_anything_ended() {
+        let mut series = TimeSeries::default();
+        series.ended(1, 512, Nanos(7));
+        series.now(Time(2 << FIRST_SHIFT));
+        series.now(Time(5 << FIRST_SHIFT));
+        assert_eq!(series.bins().iter().map(|bin| bin.count).collect::<Vec<_>>(), [0, 0, 1]);
+        assert!(TimeSeries::default().bins().is_empty());
+    }
+
+    #[test]
+    fn the_last_of_an_odd_number_of_bins_is_kept() {
+        let mut series = TimeSeries::default();
+        for bin in 0..5 {
+            series.ended(bin + 1, 0, Nanos(1));
+            series.now(Time(bin << FIRST_SHIFT));
+        }
+        series.halve();
+        assert_eq!(series.bins().iter().map(|bin| bin.count).collect::<Vec<_>>(), [3, 7, 5]);
+        series.rebuilt(1.5);
+        assert_eq!(series.bins()[2].rebuilt, Some(1_000_000), "no more than all");
+    }
 }

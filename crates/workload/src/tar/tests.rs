@@ -310,3 +310,28 @@ fn words_and_sizes() {
     assert!(resized.contains("200 source files with 2MB"), "{resized}");
     assert_eq!(workload.metrics()[0], Metric::SECONDS);
 }
+
+/// Numbers beyond 11 octal digits are binary, as GNU tar has them: from 8 GiB on. What needs more than 64 bits is none.
+#[test]
+fn sizes_of_any_length_are_written_and_read_back() {
+    use super::archive::number;
+    for len in [0, 511, (1 << 33) - 1, 1 << 33, 1 << 40, u64::MAX] {
+        let member =
+            ArchiveMember { path: "f".into(), kind: ArchiveMemberKind::File { len }, data_at: 512 };
+        let header = write::header(&member);
+        assert_eq!(number(&header[124..136]), Some(len));
+        assert_eq!(header[124] & 0x80 != 0, len >= 1 << 33, "{len}");
+        assert_eq!(number(&header[148..156]), Some(sum(&header)), "checksum of {len}");
+    }
+    let mut field = [0u8; 12];
+    (field[0], field[11]) = (0x80, 7);
+    assert_eq!(number(&field), Some(7));
+    for at in 1..4 {
+        let mut large = field;
+        large[at] = 1;
+        assert_eq!(number(&large), None, "byte {at}");
+    }
+    assert_eq!(number(b"           "), Some(0));
+    assert_eq!(number(b"0000644\0"), Some(0o644));
+    assert_eq!(number(b"0000+44\0"), None);
+}

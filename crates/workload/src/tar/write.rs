@@ -89,7 +89,7 @@ impl Bytes for TarBytes {
 }
 
 /// A header. Names of trees made here have less than 100 bytes.
-fn header(member: &ArchiveMember) -> [u8; 512] {
+pub(super) fn header(member: &ArchiveMember) -> [u8; 512] {
     let mut header = [0; 512];
     let mut put = |at: usize, text: &[u8]| header[at..at + text.len()].copy_from_slice(text);
     let (size, mode, kind, end) = match member.kind {

@@ -500,4 +500,158 @@ mod tests {
         let range = within(5.0, (0..=100).map(f64::from));
         assert_eq!((range.low, range.high), (5.0, 95.0));
     }
+
+    /// Each row changes what its name says, and nothing else.
+    #[test]
+    fn what_ifs_change_one_thing_each() {
+        let mut question = Question::usual(
+            vec!["raid5(4)".parse().expect("one")],
+            Sectors(1 << 30),
+            Class::HardDisk,
+            5,
+        );
+        question.model.rebuild = Span::Uniform(10.0, 30.0);
+        let base = question.model_of(0);
+        let changed = |change: &dyn Fn(&mut Model)| {
+            let mut model = base.clone();
+            change(&mut model);
+            model
+        };
+        let expected = [
+            (AT_ONCE, changed(&|model| model.replace = Span::Fixed(0.0))),
+            ("one hot spare", changed(&|model| model.spares = 1)),
+            ("latent errors x 10", changed(&|model| model.latent.rate *= 10.0)),
+            ("latent errors / 10", changed(&|model| model.latent.rate /= 10.0)),
+            ("no scrub", changed(&|model| model.latent.found = None)),
+            ("common cause 5 %", changed(&|model| model.common_cause = 0.05)),
+            ("drives of mixed batches", changed(&|model| model.batch = 0.0)),
+            ("wrong drive pulled 1 %", changed(&|model| model.wrong_pull = 0.01)),
+            ("rebuild always its mean", changed(&|model| model.rebuild = Span::Fixed(20.0))),
+        ];
+        assert_eq!(question.changes(0), expected);
+        let plain = Model { spares: 2, wrong_pull: 0.02, ..Model::plain(0.01, 20.0) };
+        question.model = plain.clone();
+        let expected = [
+            ("no hot spare", Model { spares: 0, ..plain.clone() }),
+            ("common cause 5 %", Model { common_cause: 0.05, ..plain.clone() }),
+            ("never the wrong drive pulled", Model { wrong_pull: 0.0, ..plain }),
+        ];
+        assert_eq!(question.changes(0), expected, "what is not there is not changed");
+    }
+
+    #[test]
+    fn each_layout_has_what_is_its_own() {
+        let names = ["raid5(4)", "raid6(4)"].map(|name| name.parse().expect("one"));
+        let mut question = Question::usual(names.to_vec(), Sectors(1 << 30), Class::Ssd, 5);
+        assert_eq!(question.model_of(1), question.model);
+        question.spares = vec![1, 2];
+        question.rebuilds = vec![Span::Fixed(3.0), Span::Fixed(4.0)];
+        let hole = crate::model::WriteHole { whole: 1e-9, degraded: 1e-6, bytes: 4_096.0 };
+        question.write_holes = vec![crate::model::WriteHole::default(), hole];
+        let model = question.model_of(1);
+        assert_eq!((model.spares, &model.rebuild, model.write_hole), (2, &Span::Fixed(4.0), hole));
+        assert_eq!(question.model_of(0).spares, 1);
+    }
+
+    /// Each figure is drawn once from each of equal parts of its law, in an order of its own, around what the model
+    /// has.
+    #[test]
+    fn what_nobody_knows_is_drawn_around_the_model() {
+        let mut question = Question::usual(
+            vec!["raid5(4)".parse().expect("one")],
+            Sectors(1 << 30),
+            Class::HardDisk,
+            5,
+        );
+        question.model.latent.rate *= 3.0;
+        let base = question.model.clone();
+        let all: Vec<Model> = (0..DRAWS).map(|draw| question.drawn(0, draw)).collect();
+        let hazards: Vec<f64> = all
+            .iter()
+            .map(|one| one.hazard.cumulative(1e4) / base.hazard.cumulative(1e4))
+            .collect();
+        let rates: Vec<f64> = all.iter().map(|one| one.latent.rate / base.latent.rate).collect();
+        let causes: Vec<f64> = all.iter().map(|one| one.common_cause).collect();
+        let order = |values: &[f64]| {
+            let mut order: Vec<usize> = (0..values.len()).collect();
+            order.sort_by(|one, other| values[*one].total_cmp(&values[*other]));
+            order
+        };
+        assert!(order(&hazards) != order(&rates) && order(&rates) != order(&causes));
+        let around = |values: &[f64], range: Range| {
+            let (low, high) = (range.low / range.central, range.high / range.central);
+            let beyond = |is: &dyn Fn(f64) -> bool| values.iter().filter(|one| is(**one)).count();
+            let tail = DRAWS as usize / 20;
+            for (found, end) in [(beyond(&|one| one < low), low), (beyond(&|one| one > high), high)]
+            {
+                assert!(found.abs_diff(tail) <= 1, "{found} of {DRAWS} beyond {end}");
+            }
+            let mut sorted = values.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            let middle = sorted[sorted.len() / 2];
+            assert!((0.8..1.25).contains(&middle), "{middle}");
+        };
+        around(&hazards, question.failures);
+        around(&rates, question.defects);
+        assert!(causes.iter().all(|one| (0.0..=1.0).contains(one)));
+    }
+
+    /// Without redundancy there is nothing to simulate: the steps are those of the question, waiting is worth nothing.
+    #[test]
+    fn steps_are_counted_to_the_last_and_may_end_it() {
+        let mut question = Question::usual(
+            vec!["raid0(4)".parse().expect("one"); 2],
+            Sectors(1 << 30),
+            Class::HardDisk,
+            5,
+        );
+        question.model.rebuild = Span::Fixed(20.0);
+        let mut told = Vec::new();
+        let answer = question.answer(&mut |done, total| {
+            told.push((done, total));
+            ControlFlow::Continue(())
+        });
+        let answer = answer.expect("an answer");
+        let total = 2 * (2 * (DRAWS as usize + 1) + 8);
+        assert_eq!(told, (1..=total).map(|done| (done, total)).collect::<Vec<_>>());
+        let risk = &answer.risks[0];
+        assert_eq!((risk.missions.len(), risk.what_ifs.len(), risk.waiting), (2, 8, 0.0));
+        assert!(risk.missions[0].array.central < risk.missions[1].array.central, "one year, five");
+        let [ratio] = &answer.ratios[..] else { panic!("one") };
+        assert_eq!((ratio.less, ratio.more), (0, 1));
+        assert_eq!((ratio.array.low, ratio.array.central, ratio.array.high), (1.0, 1.0, 1.0));
+        let mut left = 5;
+        let broken_off = question.answer(&mut |_, _| {
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!((broken_off, left), (Err(NoAnswer::Stopped), 0));
+    }
+
+    /// Ratios are those of the main mission, whichever place that has.
+    #[test]
+    fn ratios_are_over_the_main_mission() {
+        let names = ["raid0(2)", "raid0(4)"].map(|name| name.parse().expect("one"));
+        let mut question = Question::usual(names.to_vec(), Sectors(1 << 30), Class::HardDisk, 5);
+        question.model.rebuild = Span::Fixed(20.0);
+        let mut ratios = |missions: &[f64], main: usize| {
+            (question.missions, question.main) =
+                (missions.iter().map(|one| years(*one)).collect(), main);
+            let of = |one| question.chances(one, Precision::Brief).expect("chances");
+            question.ratios(&[of(0), of(1)])
+        };
+        assert_eq!(ratios(&[1.0, 5.0], 1), ratios(&[5.0], 0));
+        assert_eq!(ratios(&[1.0, 5.0], 0), ratios(&[1.0], 0));
+        assert_ne!(ratios(&[1.0], 0), ratios(&[5.0], 0));
+    }
+
+    #[test]
+    fn ranges_are_quantiles_between_draws() {
+        let found = within(5.0, (0..=10).map(f64::from));
+        assert_eq!((found.central, found.low, found.high), (5.0, 0.5, 9.5));
+        let some = within(5.0, [f64::NAN, 3.0, f64::INFINITY, 1.0].into_iter());
+        assert_eq!((some.low, some.high), (1.1, 2.9));
+        let none = within(5.0, std::iter::empty());
+        assert_eq!((none.low, none.high), (5.0, 5.0));
+    }
 }

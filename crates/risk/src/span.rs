@@ -159,4 +159,35 @@ mod tests {
         assert!((mean(12.0, 2.0) - 16.63).abs() < 0.01);
         assert!((mean(168.0, 3.0) - 156.0).abs() < 0.05);
     }
+
+    #[test]
+    fn what_is_no_length_of_time_is_refused() {
+        let weibull = |location, scale, shape| Span::Weibull { location, scale, shape };
+        let right = [
+            Span::Fixed(0.0),
+            Span::Uniform(0.0, 0.0),
+            Span::Uniform(1.0, 2.0),
+            weibull(0.0, 1.0, 0.1),
+            weibull(6.0, 1.0, 10.0),
+            Span::Samples(vec![1.0, 0.0]),
+        ];
+        assert!(right.iter().all(|one| one.problem().is_none()));
+        let wrong = [
+            Span::Fixed(-1.0),
+            Span::Fixed(f64::NAN),
+            Span::Uniform(2.0, 1.0),
+            Span::Uniform(-1.0, 1.0),
+            Span::Uniform(1.0, f64::INFINITY),
+            Span::Exponential(-1.0),
+            weibull(-1.0, 1.0, 1.0),
+            weibull(0.0, 0.0, 1.0),
+            weibull(0.0, 1.0, 0.09),
+            weibull(0.0, 1.0, 10.1),
+            Span::Samples(Vec::new()),
+            Span::Samples(vec![1.0, -1.0]),
+        ];
+        for one in wrong {
+            assert!(one.problem().is_some(), "{one:?}");
+        }
+    }
 }

@@ -152,6 +152,9 @@ mod tests {
             (0.14, "1 in 7"),
             (0.36, "4 in 10"),
             (0.97, "almost certain"),
+            (0.95, "9 in 10"),
+            (0.15, "2 in 10"),
+            (0.16, "2 in 10"),
             (1.05e-5, "1 in 100,000"),
             (9.9e-6, "less than 1 in 100,000"),
             (0.0, "less than 1 in 100,000"),
@@ -200,5 +203,17 @@ mod tests {
         for text in ["0", "999", "1,000", "12,345", "1,234,567"] {
             assert_eq!(thousands(&text.replace(',', "")), text);
         }
+    }
+
+    #[test]
+    fn ratios_and_bytes_in_words() {
+        let told = [0.0, 0.1, 0.5, 0.79, 0.8, 1.0, 1.24, 1.25, 1.74, 1.75, 2.2, 2.74, 3.4, 47.0]
+            .map(times);
+        let words =
+            ["0", "1/10", "1/2", "1/1.5", "1", "1", "1", "1.5", "1.5", "2", "2", "2.5", "3", "50"];
+        assert_eq!(told, words);
+        let told = [3e-4, 2e-3, 0.4, 1.0, 0.96e-3, 9e-6].map(bytes);
+        assert_eq!(told[..5], ["300 MB", "2 GB", "400 GB", "1 TB", "1 GB"]);
+        assert!(told[5].starts_with("less than 10 MB"));
     }
 }

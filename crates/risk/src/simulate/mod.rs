@@ -298,3 +298,46 @@ fn without_redundancy(array: &Array, model: &Model, until: f64, nodes: &[Node]) 
 pub fn years(years: f64) -> f64 {
     years * YEAR
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hazard::Hazard;
+    use crate::model::Latent;
+
+    /// Of two drives without redundancy each failure loses all, each defect a sector: in closed form, and from the age
+    /// on that drives have.
+    #[test]
+    fn without_redundancy_it_is_a_closed_form() {
+        let mut array =
+            Array::new(&"raid0(2)".parse().expect("one"), raidlab_core::Sectors(1 << 30))
+                .expect("fits");
+        let usable = array.usable() as f64;
+        let told =
+            |array: &mut Array, model: &Model| simulate(array, model, years(2.0), Effort::new(1));
+        let latent = Latent { rate: 1e-5, law: Law::Independent, bytes: 4_096.0, ..Latent::NONE };
+        let model = Model { latent, ..Model::plain(0.05, 10.0) };
+        let failures = 2.0 * model.hazard.cumulative(years(2.0));
+        let defects = 2.0 * 1e-5 * years(2.0);
+        let found = told(&mut array, &model);
+        let near = |found: f64, expected: f64| {
+            assert!((found / expected - 1.0).abs() < 1e-9, "{found}, not {expected}")
+        };
+        near(found.array.value, -libm::expm1(-failures));
+        near(found.sector.value, -libm::expm1(-failures - defects));
+        near(found.lost_share, found.array.value + defects * 4_096.0 / usable);
+        assert_eq!((found.array.error, found.degraded, found.paths), (0.0, 0.0, 0));
+        // A drive that wears out fails oftener later: what counts is what comes after its age.
+        let hazard = Hazard::Weibull { scale: 1e5, shape: 2.0 };
+        let old = Model { hazard, age: years(3.0), ..Model::plain(0.05, 10.0) };
+        let cumulative = |hours: f64| (hours / 1e5) * (hours / 1e5);
+        near(
+            told(&mut array, &old).array.value,
+            -libm::expm1(-2.0 * (cumulative(years(5.0)) - cumulative(years(3.0)))),
+        );
+        // Defects that only rebuilds meet are met by none.
+        let per_rebuild = Latent { law: Law::PerRebuild, rate: 0.5, ..model.latent.clone() };
+        let met = told(&mut array, &Model { latent: per_rebuild, ..Model::plain(0.05, 10.0) });
+        near(met.sector.value, met.array.value);
+    }
+}

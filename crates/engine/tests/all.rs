@@ -26,6 +26,7 @@ mod md;
 mod md_crash;
 mod md_journal;
 mod md_journal_replay;
+mod md_journal_unreadable;
 mod md_ppl;
 mod members;
 mod metadata;

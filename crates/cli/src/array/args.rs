@@ -83,8 +83,8 @@ pub(crate) struct Members {
     #[arg(long)]
     pub(crate) allow_dirty_degraded: bool,
     /// Read what is on the members although the journal holds writes that may not be there. With --write or --overlay:
-    /// go on without a journal whose device is missing or out of date, for good: writes that stand in it alone are
-    /// lost, and all redundancy is made consistent
+    /// go on without a journal whose device is missing, out of date or cannot be replayed, for good: writes that
+    /// stand in it alone are lost, and all redundancy is made consistent
     #[arg(long)]
     pub(crate) ignore_journal: bool,
     /// raid0 of unequal members that does not say how its zones are ordered: original (made before Linux

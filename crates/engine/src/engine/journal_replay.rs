@@ -14,17 +14,18 @@ use raidlab_core::contract::MemberBits;
 use raidlab_core::geometry::Parity;
 use raidlab_metadata::md::journal::{PAGE, begin_anew, recover};
 use raidlab_metadata::md::{
-    Joined, Journal, JournalFound, JournalRow, Md, Superblock, inspect, tell_failed,
+    Joined, Journal, JournalDamage, JournalFound, JournalRow, Md, Superblock, inspect, tell_failed,
 };
 use raidlab_metadata::{Looked, MetadataFormat};
 use raidlab_parity::{Kernels, ParityError, pq, xor};
 
+use super::journal_lost::lost;
 use super::md::{put, write};
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::Member;
 use crate::metadata::random;
 
-const REPLAY: &str = "replay the journal";
+pub(super) const REPLAY: &str = "replay the journal";
 const BYTES: usize = 4096;
 
 type Page = Vec<u8>;
@@ -56,7 +57,7 @@ impl Replay<'_> {
     pub(super) fn run(mut self) -> Result<(Looked, Replayed), EngineError> {
         let inspected = inspect(self.log);
         let Some(one) = inspected.superblock() else { return Err(broken("it has no superblock")) };
-        let mut found = recover(self.log, one).map_err(|damage| broken(&damage.to_string()))?;
+        let mut found = recover(self.log, one).map_err(|damage| lost(self.log, one, &damage))?;
         let mut replayed = Replayed::default();
         for (row, journalled) in &found.rows {
             replayed.whole += u64::from(!journalled.data.is_empty());
@@ -317,7 +318,8 @@ impl Replay<'_> {
     /// A page of the journal.
     fn logged(&mut self, one: &Superblock, place: u64) -> Result<Page, EngineError> {
         let mut page = vec![0; BYTES];
-        self.log.read_direct(Sector(one.data_offset + place), &mut page)?;
+        let read = self.log.read_direct(Sector(one.data_offset + place), &mut page);
+        read.map_err(|_| lost(self.log, one, &JournalDamage::Unreadable(place)))?;
         Ok(page)
     }
 

@@ -11,11 +11,12 @@ use raidlab_core::{
 use raidlab_metadata::geom::Geom;
 use raidlab_metadata::md::journal::{MOST_HEADS, PAGE};
 use raidlab_metadata::md::{
-    Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Why, inspect, join, keeps_bad_blocks,
+    Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Why, inspect, keeps_bad_blocks,
 };
 use raidlab_metadata::{Looked, Places};
 
 use super::headers::LogPlaces;
+use super::journal_lost::join_or_give_up;
 use super::journal_replay::{Replay, Replayed, record_failure};
 use super::setup::{Beginning, EngineConfig, cannot, impossible};
 use super::{Engine, Wait};
@@ -64,7 +65,8 @@ impl Engine {
         options: &MdOptions,
     ) -> Result<(Self, MdFound), EngineError> {
         let inspected: Vec<Inspected> = devices.iter_mut().map(|one| inspect(one)).collect();
-        let joined = join(&inspected, &options.allowed).map_err(|why| not_joined(&why))?;
+        let joined = join_or_give_up(&inspected, &mut devices, &options.allowed)
+            .map_err(|why| not_joined(&why))?;
         let numbers = joined.spare_numbers(&inspected);
         let mut devices: Vec<Option<Member>> = devices.into_iter().map(Some).collect();
         let mut take = |given: usize| devices.get_mut(given).and_then(Option::take);
@@ -500,7 +502,7 @@ fn unused(out: &[Out], devices: &[Option<Member>]) -> String {
 }
 
 /// The same with the file of a device.
-fn on(error: EngineError, device: &Member) -> EngineError {
+pub(super) fn on(error: EngineError, device: &Member) -> EngineError {
     match device {
         Member::File(file) => error.at_path(file.path()),
         _ => error,

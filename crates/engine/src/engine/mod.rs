@@ -9,6 +9,7 @@ mod blocking;
 mod headers;
 mod io;
 mod journal;
+mod journal_lost;
 mod journal_replay;
 mod md;
 mod records;

@@ -55,6 +55,8 @@ pub enum Why {
     Label(String),
     /// It failed while the journal was replayed; how.
     FailedReplay(String),
+    /// The log device of a journal that cannot be replayed, and is given up; why.
+    JournalDamaged(String),
 }
 
 impl fmt::Display for Why {
@@ -77,6 +79,7 @@ impl fmt::Display for Why {
             Self::TooSmall(needed) => write!(f, "cut off: its data need {needed}"),
             Self::LeftOut => f.write_str("left out as asked"),
             Self::FailedReplay(how) => write!(f, "failed while the journal was replayed: {how}"),
+            Self::JournalDamaged(how) => write!(f, "its journal is given up: {how}"),
             Self::BadBlocksUnreadable => f.write_str("its list of bad blocks cannot be read"),
         }
     }
@@ -121,7 +124,8 @@ pub struct Allowed {
     /// may come out wrong.
     pub dirty_degraded: bool,
     /// Writes that stand in a journal and not on the members may be missing in what is read. For writing: a journal
-    /// whose log device is missing or out of date is given up, and all redundancy made consistent.
+    /// whose log device is missing or out of date, or that cannot be replayed, is given up, and all redundancy made
+    /// consistent.
     pub ignore_journal: bool,
     /// Devices, by the order they were given in, that are left out.
     pub without: Vec<usize>,
@@ -302,8 +306,8 @@ impl fmt::Display for Cannot {
                  is made consistent",
             ),
             Self::JournalThere => f.write_str(
-                "its journal is among the devices, and is replayed: leave --ignore-journal out; to give the journal up \
-                 leave its device out",
+                "its journal is among the devices, and can be replayed: leave --ignore-journal out; to give the \
+                 journal up leave its device out",
             ),
             Self::NotWritten(what) => {
                 write!(f, "the array is only read in this version: {what}")

@@ -63,6 +63,16 @@ pub enum JournalDamage {
     Impossible(u64, &'static str),
 }
 
+impl JournalDamage {
+    /// The sector of the log device that it is about.
+    pub fn at(&self, one: &Superblock) -> Option<Sector> {
+        match self {
+            Self::Unreadable(at) | Self::Impossible(at, _) => Some(Sector(one.data_offset + at)),
+            Self::Place | Self::Tail(_) => None,
+        }
+    }
+}
+
 impl std::fmt::Display for JournalDamage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -58,8 +58,8 @@ pub use device::{
     Signature, is_served,
 };
 pub use engine::{
-    Beginning, Engine, EngineConfig, MdFound, MdOptions, Recorded, Replayed, Reply, check_outcome,
-    log_device_sectors,
+    Beginning, Engine, EngineConfig, MdFound, MdOptions, Recorded, Replayed, Reply, add_md_journal,
+    check_outcome, log_device_sectors,
 };
 pub use error::{EngineError, EngineErrorKind};
 pub use lower::LowerArray;

@@ -184,7 +184,7 @@ fn block(blocks: &mut Area, number: u32) -> (Piece, &mut [u8]) {
 }
 
 /// The time as md's superblocks have it: seconds since 1970 in the low 40 bits, microseconds above.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let since = since.unwrap_or_default();
     since.as_secs() & ((1 << 40) - 1) | u64::from(since.subsec_micros()) << 40

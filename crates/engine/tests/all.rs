@@ -25,6 +25,7 @@ mod lower_arrays;
 mod md;
 mod md_crash;
 mod md_journal;
+mod md_journal_added;
 mod md_journal_replay;
 mod md_journal_unreadable;
 mod md_ppl;

@@ -15,6 +15,7 @@ mod kernel_md;
 mod md_bad_blocks_guest;
 mod md_both_ways;
 mod md_decisions;
+mod md_journal_added_guest;
 mod md_journal_guest;
 mod md_journal_made_guest;
 mod md_logs_guest;

@@ -1,5 +1,6 @@
 //! `raidlab array`: arrays of Linux md, by what stands on their members, read, made and run.
 
+mod add_journal;
 pub(crate) mod args;
 mod create;
 mod create_nested;
@@ -34,7 +35,10 @@ pub(crate) fn run(options: &Array) -> Result<(), Failure> {
         ArrayCommand::Stop(options) => running::client::stop(options),
         ArrayCommand::Fail(options) => running::client::fail(options),
         ArrayCommand::Remove(options) => running::client::remove(options),
-        ArrayCommand::Add(options) => running::client::add(options),
+        ArrayCommand::Add(options) => match &options.journal {
+            Some(log) => add_journal::run(options, log),
+            None => running::client::add(options),
+        },
         ArrayCommand::Replace(options) => running::client::replace(options),
         ArrayCommand::Check(options) => running::client::check(options),
         ArrayCommand::Repair(options) => running::client::repair(options),

@@ -11,7 +11,7 @@ use raidlab_metadata::md::{Journal, inspect};
 
 use super::{Harness, MIB, Run};
 use crate::nbd_client::Client;
-use crate::support::{Ran, raidlab};
+use crate::support::{Ran, command, raidlab};
 
 const PAGE: usize = 4096;
 const CHUNK: u64 = 64 << 10;
@@ -144,4 +144,62 @@ fn a_lost_journal_is_given_up_when_told() {
     let found = raidlab(["array", "status"].map(str::to_owned).iter().chain(&all)).good().stdout;
     let of_log = format!("not used  {}: failed, or taken out", all[3]);
     assert!(found.contains(&of_log) && found.contains("all members there"), "{found}");
+}
+
+/// Gives the array of these devices a journal on another one.
+fn add(harness: &Harness, log: &str, devices: &[&str], flags: &[&str]) -> Ran {
+    let mut add = ["array", "add", "--journal"].map(str::to_owned).to_vec();
+    add.extend([log].iter().chain(devices).map(|one| harness.path(one)));
+    add.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    raidlab(add)
+}
+
+/// An array that was stopped gets a journal: what is written from then on goes through it, and is replayed.
+#[test]
+fn an_array_gets_a_journal_while_it_is_stopped() {
+    let harness = Harness::new("journal-added", "raid5 chunk=64K", 3, &["--assume-clean"]);
+    let members = ["0", "1", "2"];
+    let mut run = serve(&harness, &members, &["--write"]);
+    run.1.write(0, &[5; PAGE]);
+    let told = add(&harness, "x", &members, &["--destructive"]);
+    assert!(
+        told.code == Some(1) && told.stderr.contains("has locked it"),
+        "while it runs: {told:?}"
+    );
+    let named = command().args(["array", "add", &harness.path("s"), "--journal", "x"]).output();
+    let named = Ran::from(named.unwrap());
+    assert!(named.code == Some(2) && named.stderr.contains("give all its members"), "{named:?}");
+    stop(&harness, run);
+    fs::write(harness.path("y"), vec![1; 8 * MIB as usize]).unwrap();
+    let before = harness.bytes(&["0", "1", "2", "x", "y"]);
+    for (log, devices, flags, code, words) in [
+        ("y", &members[..], &["--destructive"][..], 3, "something stands on it"),
+        ("x", &members[1..], &["--destructive"], 1, "member 0 is missing"),
+        ("2", &members, &["--destructive"], 3, "is a member of an md array"),
+        ("2", &members, &["--destructive", "--overwrite"], 1, "it is a member already"),
+    ] {
+        let told = add(&harness, log, devices, flags);
+        assert!(
+            told.code == Some(code) && told.stderr.contains(words),
+            "{log} {flags:?}: {told:?}"
+        );
+    }
+    let told = add(&harness, "x", &members, &[]).good().stdout;
+    assert!(told.contains("would get a journal") && told.contains("nothing was written"), "{told}");
+    assert!(harness.bytes(&["0", "1", "2", "x", "y"]) == before, "nothing is written");
+    let told = add(&harness, "x", &["2", "0", "1"], &["--destructive"]).good().stdout;
+    assert!(told.contains("has a journal now") && told.contains(&harness.path("x")), "{told}");
+    let told = add(&harness, "y", &ALL, &["--destructive", "--overwrite"]);
+    assert!(told.code == Some(1) && told.stderr.contains("it has a journal"), "{told:?}");
+    let mut run = serve(&harness, &ALL, &["--write"]);
+    let status = harness.status();
+    assert!(status.contains("\"consistency\": \"journal\""), "{status}");
+    assert_eq!(run.1.read(0, PAGE as u64), [5; PAGE]);
+    run.1.write(CHUNK, &[7; PAGE]);
+    // Killed: it stands in the journal, and is there with a member missing, too.
+    drop(run);
+    fs::remove_file(harness.path("nbd")).unwrap();
+    let mut run = serve(&harness, &["0", "2", "x"], &["--write", "--run"]);
+    assert_eq!([0, CHUNK].map(|at| run.1.read(at, PAGE as u64)[0]), [5, 7]);
+    stop(&harness, run);
 }

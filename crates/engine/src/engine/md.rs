@@ -457,7 +457,7 @@ fn put_back(
 }
 
 /// Sectors that all of these devices read and write together; a journal is of whole pages.
-fn block<'a>(devices: impl Iterator<Item = &'a Member>, has_journal: bool) -> u32 {
+pub(super) fn block<'a>(devices: impl Iterator<Item = &'a Member>, has_journal: bool) -> u32 {
     let least = if has_journal { PAGE as u32 } else { 1 };
     devices.map(|one| one.config().logical_block).max().unwrap_or(1).max(least)
 }

@@ -9,6 +9,7 @@ mod blocking;
 mod headers;
 mod io;
 mod journal;
+mod journal_added;
 mod journal_lost;
 mod journal_replay;
 mod md;
@@ -21,6 +22,7 @@ mod tests;
 mod zero;
 
 pub use blocking::check_outcome;
+pub use journal_added::add_md_journal;
 pub use journal_replay::Replayed;
 pub use md::{MdFound, MdOptions};
 pub use setup::{Beginning, EngineConfig, log_device_sectors};

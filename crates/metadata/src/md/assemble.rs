@@ -584,7 +584,11 @@ fn out_of_date(one: &Superblock, newest: &Superblock, purpose: Purpose) -> Optio
         Role::Faulty => return Some(Why::Failed),
         // One that was given up, or failed, is none any more.
         Role::Journal if !newest.features.has(Features::JOURNAL) => return Some(Why::Failed),
-        Role::Journal => return Some(stale.unwrap_or(Why::Journal)),
+        Role::Journal => {
+            // Another one may have come in its place.
+            let is_named = newest.role_of(one.number) == Role::Journal;
+            return Some(stale.unwrap_or(if is_named { Why::Journal } else { Why::Failed }));
+        }
         Role::Member(_) => {}
     }
     if stale.is_some() {

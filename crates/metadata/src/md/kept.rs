@@ -236,6 +236,9 @@ impl Kept {
             // One that failed, or was given up, is never to be replayed again.
             device_numbers.leave_journal(&mut one.roles);
             one.features = Features(one.features.0 & !Features::JOURNAL.0);
+        } else {
+            // The power may have gone while the array got its journal.
+            one.features = one.features.with(Features::JOURNAL);
         }
         one.events = said.events;
         one.updated = device_numbers.now;
@@ -286,6 +289,20 @@ impl Kept {
         let one = &mut self.superblock;
         *one.roles.get_mut(usize::from(number))? = Role::Faulty;
         one.events = events;
+        self.as_bytes()
+    }
+
+    /// The superblock of this event, by which the device with this number has the array's journal, as bytes.
+    pub(super) fn with_journal(
+        &mut self,
+        number: u16,
+        events: u64,
+        now: u64,
+    ) -> Option<(Sector, Vec<u8>)> {
+        let one = &mut self.superblock;
+        *one.roles.get_mut(usize::from(number))? = Role::Journal;
+        one.features = one.features.with(Features::JOURNAL);
+        (one.events, one.updated) = (events, now);
         self.as_bytes()
     }
 

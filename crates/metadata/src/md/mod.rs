@@ -37,7 +37,7 @@ pub(crate) use format::HISTORY;
 pub use format::{Md, Ready};
 pub use inspect::{BitmapSeen, Inspected, LogSeen, Seen, inspect};
 pub use join::{Joined, join, keeps_bad_blocks};
-pub use journal::{Journal, JournalDamage, JournalFound, JournalRow, LoggedRows};
+pub use journal::{AddedJournal, Journal, JournalDamage, JournalFound, JournalRow, LoggedRows};
 pub use kept::{Kept, tell_failed};
 pub use logs::JournalBlock;
 pub use ppl::{Ppl, PplEntry, PplHeader, PplSeen};

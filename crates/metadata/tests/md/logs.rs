@@ -161,9 +161,11 @@ fn a_journal_is_used_when_something_in_it_would_be_replayed() {
 
 #[test]
 fn writes_in_a_journal_are_not_passed_over_in_silence() {
-    let members = [0, 1, 2]
-        .map(|place| Superblock { features: Features::JOURNAL, ..raid5(3, place) })
-        .map(|one| seen(&one));
+    let members = [0, 1, 2].map(|place| {
+        let mut one = Superblock { features: Features::JOURNAL, ..raid5(3, place) };
+        one.roles[3] = Role::Journal;
+        seen(&one)
+    });
     let decide = |others: &[Inspected], ignore_journal: bool| -> Result<Assembly, Cannot> {
         let allowed = Allowed { ignore_journal, ..Allowed::default() };
         assemble(&[others, &members[..]].concat(), &allowed)
@@ -201,6 +203,8 @@ fn a_journal_is_given_up_only_when_told() {
         let allowed = Allowed { ignore_journal, ..Allowed::default() };
         join(&[&all(features)[..], log.as_slice()].concat(), &allowed)
     };
+    let mut other = Superblock { number: 4, events: 9, ..journal(0) };
+    other.roles[4] = Role::Journal;
     let journal = Features::JOURNAL;
     let used = join(journal, Some(log(9)), false).unwrap();
     assert_eq!((used.journal, used.former_journal), (Some(3), None));
@@ -212,6 +216,8 @@ fn a_journal_is_given_up_only_when_told() {
         assert_eq!(given_up.consistency, Consistency::Resync);
         assert!(given_up.notes[0].contains("is given up"), "{:?}", given_up.notes);
     }
+    // One in whose place another device is, or that was given up, is none, whatever it says itself.
+    assert_eq!(join(journal, Some(seen(&other)), false), Err(Cannot::JournalLost));
     // Of an array that has none any more.
     let without = join(Features(0), Some(log(9)), false).unwrap();
     assert_eq!((without.journal, without.former_journal), (None, None));

@@ -131,21 +131,32 @@ pub(crate) struct Remove {
 }
 
 /// Gives a running array a device: one that was away comes back, any other one is rebuilt in the place of a member that
-/// is missing, or waits as a spare
+/// is missing, or waits as a spare. Or an array that does not run, a journal
+///
+/// With --journal ARRAY and DEVICE are all members of a raid4, raid5 or raid6 that was stopped, with all of them in
+/// service. Data and parity go to the log device first from then on, which closes the write hole.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab array add data new.img         everything on new.img is lost\n  \
     raidlab array add data disk2.img       a member that was away: only what changed is rebuilt, by the bitmap\n  \
-    raidlab array add data --array x.img y.img    the array on them, as a member of an array of arrays")]
+    raidlab array add data --array x.img y.img    the array on them, as a member of an array of arrays\n  \
+    raidlab array add --journal log.img a.img b.img c.img --destructive    a log device, of an array that is stopped")]
 pub(crate) struct Add {
     #[command(flatten)]
     pub(crate) running: Running,
-    /// The device; with --array all devices of one md array
-    #[arg(required = true, value_name = "DEVICE")]
+    /// The device; with --array all devices of one md array; with --journal the members but the first
+    #[arg(required_unless_present = "journal", value_name = "DEVICE")]
     pub(crate) devices: Vec<PathBuf>,
     /// The devices are members of an md array: it is started, and is a member itself
     #[arg(long = "array", id = "is-array")]
     pub(crate) is_array: bool,
+    /// The array does not run, and this becomes the log device of its journal; without --destructive it is only said
+    /// what would be written
+    #[arg(long, value_name = "FILE", conflicts_with = "is-array")]
+    pub(crate) journal: Option<PathBuf>,
+    /// With --journal: do it
+    #[arg(long, requires = "journal")]
+    pub(crate) destructive: bool,
     /// Also where something stands on it
     #[arg(long)]
     pub(crate) overwrite: bool,

@@ -127,7 +127,11 @@ fn remove(owner: &mut Owner, names: &mut Names, member: &str) -> Result<Value, V
 }
 
 /// That a device may be written all over.
-pub(super) fn consent(path: &Path, overwrite: bool, array: &[u8; 16]) -> Result<(), Failure> {
+pub(in super::super) fn consent(
+    path: &Path,
+    overwrite: bool,
+    array: &[u8; 16],
+) -> Result<(), Failure> {
     if overwrite {
         return Ok(());
     }
@@ -200,7 +204,7 @@ fn add(
 }
 
 /// That a device is not made of what is served here: the array would wait for itself.
-pub(super) fn not_itself(device: &Path) -> Result<(), Failure> {
+pub(in super::super) fn not_itself(device: &Path) -> Result<(), Failure> {
     if is_served(device) {
         let what = "holds what an array of this process serves, and cannot be a part of one";
         return Err(Failure::Refused(format!("{} {what}", device.display())));

@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::note;
 use args::Assemble;
+pub(super) use commands::{consent, not_itself};
 use floors::{Floors, Lower};
 use owner::Owner;
 use state::{Mode, Names};
@@ -70,7 +71,7 @@ pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
 fn start_with_spares(options: &Assemble) -> Result<Started, Failure> {
     let mut started = start(options)?;
     for path in &options.spare {
-        commands::consent(path, options.overwrite, &started.names.array)?;
+        consent(path, options.overwrite, &started.names.array)?;
         started.engine.add_spare(device(path)?).map_err(Failure::failed)?;
         started.names.spares.push(state::absolute(path));
     }
@@ -224,7 +225,7 @@ fn wanted(found: &Found, options: &Assemble) -> MdOptions {
 }
 
 /// Opens a device for reading and writing, from its first sector to its last, and claims it.
-fn device(path: &Path) -> Result<Member, Failure> {
+pub(super) fn device(path: &Path) -> Result<Member, Failure> {
     open_device(path, None).map_err(Failure::failed)
 }
 

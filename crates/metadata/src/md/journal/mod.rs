@@ -10,6 +10,7 @@
 //! Tests: below, `tests/md/journal.rs`, power cuts in `crates/engine/tests/md_journal.rs`, against the kernel
 //! `crates/engine/tests/md_journal_guest.rs`.
 
+mod added;
 mod write;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use super::logs::{BLOCK, JOURNAL_MAGIC, raw};
 use super::{JournalBlock, Role, Superblock};
 use crate::Source;
 
+pub use added::{AddedJournal, add};
 pub use write::{Journal, LoggedRows};
 
 /// Sectors of a page.

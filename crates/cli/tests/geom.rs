@@ -665,6 +665,10 @@ fn a_missing_disk_is_asked_for() {
         run.stop(&set, client);
         let syncids: Vec<u32> = labels(&set.files).iter().map(|one| one.0).collect();
         assert_eq!(syncids, [&[2, 1][..], &[2, 1, 2]][number], "{kind:?}");
+        // What stands behind a label says it in words, too.
+        let seen = raidlab(["array", "examine", &there[0]]).good().stdout;
+        let missing = ["Missing : 1\n", "Missing : 1, number 1\n"][number];
+        assert!(seen.contains(missing) && seen.contains("Epoch : "), "{kind:?}: {seen}");
         assert!(set.export(&set.files, &[]).unwrap()[..2048] == [9; 2048], "{kind:?}");
     }
 }

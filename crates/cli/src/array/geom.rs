@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use raidlab_core::{Layout, SECTOR_BYTES, Sectors};
-use raidlab_metadata::geom::{Creation, Kind, Label, Made, Seen, State};
+use raidlab_metadata::geom::{Beside, Creation, Kind, Label, Made, Seen, State};
 use raidlab_metadata::md::Inspected;
 use serde_json::{Value, json};
 
@@ -59,11 +59,25 @@ pub(super) fn text(path: &Path, seen: &Seen) -> Option<String> {
     if one.provider_bytes > 0 {
         line("Provider Size", one.provider_bytes.to_string());
     }
+    // What raidlab keeps there and FreeBSD does not look at.
+    if let Some(beside) = &seen.beside {
+        line("Epoch", format!("{:016x}", beside.epoch));
+        line("Missing", missing(beside));
+    }
     if let Some(damage) = &seen.damage {
         line("Not used", damage.to_string());
     }
     text.push('\n');
     Some(text)
+}
+
+/// Who was out of service when the syncid was raised last, as far as it is kept.
+fn missing(beside: &Beside) -> String {
+    match (beside.out, beside.left.checked_sub(1)) {
+        (0, _) => "none".into(),
+        (count, Some(number)) => format!("{count}, number {number}"),
+        (count, None) => count.to_string(),
+    }
 }
 
 fn balance(one: &Label) -> &'static str {
@@ -118,6 +132,11 @@ pub(super) fn as_json(seen: &Seen) -> Value {
         value["sync_offset"] = json!(one.sync_offset);
         value["array_flags"] = json!(array_flags(one));
         value["device_flags"] = json!(one.flags().names());
+    }
+    if let Some(beside) = &seen.beside {
+        value["epoch"] = json!(format!("{:016x}", beside.epoch));
+        value["missing"] = json!(beside.out);
+        value["left_number"] = json!(beside.left.checked_sub(1));
     }
     json!({ "geom": value })
 }

@@ -17,7 +17,6 @@ mod corpus;
 mod docs;
 mod fidelity;
 mod fuzz;
-mod guests;
 mod instructions;
 mod kernel;
 #[path = "../../tests/support/markdown.rs"]

@@ -1,7 +1,8 @@
 //! Runs the programs with tests that cargo built, as many at a time as there are processors: alone, one whose last
-//! tests are long leaves processors idle. Large ones are first, as these take longest. What one says is printed when it
-//! has ended.
+//! tests are long leaves processors idle, and so does one that boots guests, as these wait for a third of their time.
+//! Those known to take long are first, then large ones. What one says is printed when it has ended.
 
+use std::cmp::Reverse;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,18 @@ use serde_json::Value;
 
 use crate::child;
 use crate::totals::Totals;
+
+/// Programs that take longest, in this order: one of them begun last would be alone at the end.
+const LONG: [&str; 8] = [
+    "crates/cli/tests/guests.rs",
+    "crates/cli/tests/all.rs",
+    "crates/engine/tests/guests.rs",
+    "crates/engine/tests/all.rs",
+    "crates/targets/tests/all.rs",
+    "crates/results/tests/all.rs",
+    "crates/core/tests/all.rs",
+    "crates/checker/tests/all.rs",
+];
 
 /// A program with tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,19 +51,27 @@ pub(crate) struct Way<'a> {
     pub(crate) directory: &'a Path,
 }
 
-/// The programs that `cargo test` with these arguments would run, built; `None` when they do not compile.
-pub(crate) fn built(root: &Path, arguments: &[&str]) -> io::Result<Option<Vec<Program>>> {
+/// The programs that `cargo test` would run, built; `None` when they do not compile.
+pub(crate) fn built(root: &Path) -> io::Result<Option<Vec<Program>>> {
     let mut command = crate::cargo(root);
     command.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
-    let (status, messages) = child::output(command.args(arguments))?;
+    let (status, messages) = child::output(&mut command)?;
     if !status.success() {
         return Ok(None);
     }
     let mut programs = read(&messages, root)
         .ok_or_else(|| io::Error::other("cargo's messages are not as expected"))?;
     let size = |program: &Program| fs::metadata(&program.path).map_or(0, |file| file.len());
-    programs.sort_by_cached_key(|program| std::cmp::Reverse(size(program)));
+    sort(&mut programs, size);
     Ok(Some(programs))
+}
+
+/// Puts them into the order in which they are begun.
+fn sort(programs: &mut [Program], size: impl Fn(&Program) -> u64) {
+    let place = |program: &Program| LONG.iter().position(|name| *name == program.name);
+    programs.sort_by_cached_key(|program| {
+        (place(program).unwrap_or(LONG.len()), Reverse(size(program)))
+    });
 }
 
 fn read(messages: &str, root: &Path) -> Option<Vec<Program>> {
@@ -165,6 +186,20 @@ mod tests {
         let (name, path, directory) = ("b/src/lib.rs".into(), "/t/b-1".into(), "/a/b".into());
         assert_eq!(found, [Program { name, path, directory }]);
         assert_eq!(read("not JSON", Path::new("/a")), None);
+    }
+
+    #[test]
+    fn long_programs_are_begun_first_then_large_ones() {
+        let program =
+            |name: &str| Program { name: name.into(), path: "".into(), directory: "".into() };
+        let names = ["a", LONG[1], "bcd", "bc", LONG[0]];
+        let mut programs = names.map(program);
+        sort(&mut programs, |program| program.name.len() as u64);
+        let sorted = programs.map(|program| program.name);
+        assert_eq!(sorted, [LONG[0], LONG[1], "bcd", "bc", "a"]);
+        for name in LONG {
+            assert!(crate::root().join(name).is_file(), "{name}");
+        }
     }
 
     /// Runs shell scripts as if they were programs with tests.

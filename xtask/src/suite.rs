@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::budget::{self, Table};
 use crate::fuzz::target_directory;
-use crate::guests::Targets;
 use crate::packages;
 use crate::programs::{self, Way};
 use crate::slow;
@@ -90,12 +89,8 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
     let told = Facts { guest, grub, sample: sample(root), full: options.full };
     told.print();
     let by = told.sample.to_string();
-    let targets = Targets::read(root)?;
     let left = if told.full { Vec::new() } else { slow::left_to_others(root, told.sample)? };
-    let (tests, guests) = (targets.without_guests(), targets.with_guests());
     let skipping = slow::skipping(&left);
-    let programs =
-        |wanted: &[&str], totals: &mut Totals| run_programs(root, &told, wanted, &skipping, totals);
     let test = |arguments: &[&str], totals: &mut Totals| {
         let mut command = crate::cargo(root);
         command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments);
@@ -110,8 +105,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("clippy", &|_| component(root, "clippy", &clippy)),
         ("rustdoc", &|_| document(root)),
         (BUILD, &|totals| test(&["--no-run"], totals)),
-        ("tests", &|totals| programs(&tests, totals)),
-        ("guests", &|totals| programs(&guests, totals)),
+        ("tests", &|totals| run_programs(root, &told, &skipping, totals)),
         ("doc tests", &|totals| test(&["--doc"], totals)),
         ("outside program", &|_| outside(root)),
         ("python", &|totals| python(root, told.sample, totals)),
@@ -149,11 +143,10 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
 fn run_programs(
     root: &Path,
     told: &Facts,
-    wanted: &[&str],
     skipping: &[&str],
     totals: &mut Totals,
 ) -> io::Result<Outcome> {
-    let Some(programs) = programs::built(root, wanted)? else { return Ok(Outcome::Failed) };
+    let Some(programs) = programs::built(root)? else { return Ok(Outcome::Failed) };
     let way = Way {
         arguments: skipping,
         tell: &|command| told.tell(command),

@@ -1,5 +1,5 @@
-//! The tests of this crate that boot guests, and those beside them, as one program: `cargo xtask test` runs it in a
-//! step of its own.
+//! The tests of this crate that boot guests, and those beside them, as one program: `cargo xtask test` begins it
+//! first, as guests wait.
 
 #[path = "../../../tests/support/extent.rs"]
 mod extent;

@@ -1,4 +1,4 @@
-//! The tests of this crate that boot guests as one program: `cargo xtask test` runs them in a step of their own.
+//! The tests of this crate that boot guests as one program: `cargo xtask test` begins it early, as guests wait.
 
 mod common;
 #[path = "../../../tests/support/extent.rs"]

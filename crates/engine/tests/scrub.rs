@@ -2,11 +2,13 @@
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Random, TestDirectory, memory_members};
+use crate::held::{Bench, Drive, made_image};
+use crate::made::creation;
 use raidlab_core::consistency::Allow;
-use raidlab_core::contract::{Event, IoOp, Refusal, Segment, Work};
+use raidlab_core::contract::{Admin, Event, IoOp, Pacing, Refusal, Scrub, Segment, Work};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member, MemoryMember,
@@ -236,4 +238,56 @@ fn an_array_with_metadata_is_still_one_after_it_was_cleared() {
         engine.read_at(Sector(0), &mut bytes).unwrap();
         assert!(bytes.iter().all(|byte| *byte == 0), "{consistency:?}");
     }
+}
+
+/// Right after a rebuild, whose end is still being made durable, a scrub is not refused but begins when that is so.
+#[test]
+fn a_scrub_begins_when_the_end_of_a_rebuild_is_durable() {
+    let plan = creation("raid5(3) chunk=16K".parse().unwrap(), 3072).plan().unwrap();
+    let images = plan.members.iter().flatten().map(|made| made_image(made, 3072)).collect();
+    let mut bench = Bench::new(images, 64, 1);
+    let mut engine = bench.start(&[]).unwrap();
+    engine.fail(MemberIndex(1)).unwrap();
+    bench.begin_exchange(&mut engine, 1);
+    bench.drives.iter().for_each(|drive| drive.hold(true));
+    engine.pace(Pacing::between(u64::MAX, u64::MAX)).unwrap();
+    let mut steps = 0..100_000;
+    let is_settling = |engine: &Engine| {
+        let status = engine.array().status();
+        status.settling && (status.failed, status.rebuilding) == ([0; 2], [0; 2])
+    };
+    while !is_settling(&engine) {
+        steps.next().expect("the member is in service before that is durable");
+        for drive in &bench.drives {
+            drive.go_on(&mut bench.random);
+        }
+        engine.poll_replies(&mut Vec::new()).unwrap();
+    }
+    let refused = engine.admin(Admin::StartScrub(Scrub::Check)).unwrap_err();
+    assert_eq!(refused.refusal(), Some(Refusal::Busy));
+    let (begun, drives, mut random) = (AtomicBool::new(false), bench.drives.clone(), bench.random);
+    let answer = |drives: &[Drive], random: &mut _| {
+        drives.iter().filter(|drive| drive.go_on(random)).count() > 0
+    };
+    let started = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !begun.load(Ordering::Relaxed) {
+                answer(&drives, &mut random);
+                std::thread::yield_now();
+            }
+        });
+        let started = engine.start_scrub(Scrub::Check);
+        begun.store(true, Ordering::Relaxed);
+        started
+    });
+    started.unwrap();
+    drives.iter().for_each(|drive| drive.hold(false));
+    while answer(&drives, &mut random) {}
+    engine.finish_background(&GO).unwrap();
+    let events = engine.take_events();
+    let differing = events.iter().find_map(|event| match event {
+        Event::Finished { work: Work::Scrub(_), mismatched, .. } => Some(*mismatched),
+        _ => None,
+    });
+    assert_eq!(differing, Some(Sectors(0)));
 }

@@ -72,6 +72,7 @@ impl Stack {
             stopped: outer.stopped,
             synced_to: inner.iter().map(|one| one.synced_to).fold(outer.synced_to, Sector::min),
             waiting: inner.iter().map(|one| one.waiting).sum::<u32>() + outer.waiting,
+            settling: outer.settling || inner.iter().any(|one| one.settling),
             work: above.or(below),
         }
     }

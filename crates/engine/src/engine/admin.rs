@@ -229,6 +229,21 @@ impl Engine {
         self.check_fault()
     }
 
+    /// Begins to compare redundancy everywhere, or to mend it. What work has done that is being made durable is waited
+    /// for: a member is in service a moment before its rebuild has ended.
+    ///
+    /// # Errors
+    /// As [`admin`](Self::admin).
+    pub fn start_scrub(&mut self, scrub: Scrub) -> Result<(), EngineError> {
+        self.turn(Wait::No);
+        while self.array.status().settling && self.at_threads > 0 {
+            self.check_fault()?;
+            self.wait_members(Some(PATIENCE));
+            self.turn(Wait::No);
+        }
+        self.admin(Admin::StartScrub(scrub))
+    }
+
     /// Compares redundancy everywhere, as fast as it goes from now on; gives the sectors that differ.
     /// Its events stay for [`take_events`](Self::take_events).
     ///
@@ -239,7 +254,7 @@ impl Engine {
         self.pace(Pacing::between(u64::MAX, u64::MAX))?;
         // Earlier scrubs may have left their events.
         let before = self.events.len();
-        self.admin(Admin::StartScrub(Scrub::Check))?;
+        self.start_scrub(Scrub::Check)?;
         self.finish_background(cancel)?;
         let differing = |(_, event): &(Time, Event)| match event {
             Event::Finished { work: Work::Scrub(_), mismatched, .. } => Some(*mismatched),

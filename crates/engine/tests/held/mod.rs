@@ -135,7 +135,7 @@ impl Drive {
     }
 
     /// Answers one of the requests; false when there is none.
-    fn go_on(&self, random: &mut SplitMix64) -> bool {
+    pub(crate) fn go_on(&self, random: &mut SplitMix64) -> bool {
         let mut drive = self.lock();
         if drive.held.is_empty() {
             return false;

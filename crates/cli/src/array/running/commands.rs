@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use raidlab_core::MemberIndex;
-use raidlab_core::contract::{Admin, RepairSource, Scrub};
+use raidlab_core::contract::{RepairSource, Scrub};
 use raidlab_engine::{Engine, is_served};
 use raidlab_metadata::md::{Role, inspect};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ fn fail(owner: &mut Owner, member: MemberIndex, force: bool) -> Result<Value, Va
 }
 
 fn scrub(owner: &mut Owner, names: &Names, scrub: Scrub) -> Result<Value, Value> {
-    on_engine(owner, move |engine| engine.admin(Admin::StartScrub(scrub)))?;
+    on_engine(owner, move |engine| engine.start_scrub(scrub))?;
     Ok(json!({ "done": "begun", "scrubs": names.scrubs }))
 }
 

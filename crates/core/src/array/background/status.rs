@@ -20,6 +20,8 @@ pub struct Status {
     pub synced_to: Sector,
     /// Writes and records that found no room on a member and are tried again.
     pub waiting: u32,
+    /// What work has done is being made durable: it ends, or other work begins, after that.
+    pub settling: bool,
     /// The background work under way.
     pub work: Option<WorkStatus>,
 }

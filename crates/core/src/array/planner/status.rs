@@ -18,6 +18,7 @@ impl Array {
             stopped: self.members.stopped,
             synced_to: Sector(self.background.synced_to()),
             waiting: self.room.count(&self.ios),
+            settling: self.background.is_settling(),
             work,
         }
     }

@@ -70,7 +70,7 @@ impl Drop for Loop {
     }
 }
 
-/// Two loop devices with bytes of their own and a study for them.
+/// Loop devices with bytes of their own and a study for them.
 struct Bench {
     loops: Vec<Loop>,
     scratch: Scratch,
@@ -85,6 +85,11 @@ impl Bench {
 
     /// Devices of so many bytes, [`BYTES`] of which hold something.
     fn of(test: &str, study: &str, size: u64) -> Option<Self> {
+        Self::with(test, study, (2, size))
+    }
+
+    /// The same with so many devices.
+    fn with(test: &str, study: &str, (count, size): (u64, u64)) -> Option<Self> {
         if tool("id", &["-u"]).as_deref() != Ok("0") {
             skip(test, "needs root for loop devices");
             return None;
@@ -92,7 +97,7 @@ impl Bench {
         let scratch = Scratch::new(test);
         let study = scratch.file("study.toml", study);
         let mut loops = Vec::new();
-        for n in 0..2u64 {
+        for n in 0..count {
             let bytes: Vec<u8> = (0..BYTES).map(|at| (at * 7 + at / 256 + n) as u8).collect();
             let file = scratch.file(&format!("disk{n}.img"), bytes);
             OpenOptions::new()
@@ -112,11 +117,12 @@ impl Bench {
     }
 
     fn on(&self) -> String {
-        format!("{},{}", self.loops[0].node, self.loops[1].node)
+        self.loops.iter().map(|one| one.node.clone()).collect::<Vec<_>>().join(",")
     }
 
     fn ids(&self) -> String {
-        format!("{},{}", self.loops[0].file.display(), self.loops[1].file.display())
+        let ids = self.loops.iter().map(|one| one.file.display().to_string());
+        ids.collect::<Vec<_>>().join(",")
     }
 
     fn arguments(&self, more: &[&str]) -> Vec<String> {
@@ -688,6 +694,50 @@ fn a_layout_is_left_as_an_array_of_md() {
     }
     let log = Path::new(&bench.save_directory()).join("devices.log");
     assert!(fs::read_to_string(log).expect("the log").contains("kept: raid1(2) as array "));
+}
+
+/// `raid5(3)` with a journal on a device more.
+const JOURNALLED: &str = r#"
+title = "With a journal"
+rounds = 1
+[[drives]]
+name = "four"
+file = "8MiB"
+count = 3
+[[layouts]]
+level = "raid5"
+members = 3
+chunk = "64KiB"
+consistency = "journal"
+journal_size = "4MiB"
+[[workloads]]
+kind = "dd-write"
+block = "128KiB"
+size = "1MiB"
+"#;
+
+#[test]
+fn a_layout_with_a_journal_is_left_with_it() {
+    const TEST: &str = "a_layout_with_a_journal_is_left_with_it";
+    let Some(bench) = Bench::with(TEST, JOURNALLED, (4, BYTES)) else { return };
+    let keep = ["--keep", "raid5(3) chunk=64K journal"];
+    let shown = bench.run(&keep).good().stdout;
+    assert!(shown.contains("with a journal on the last of them"), "{shown}");
+    let ran = bench.destroy(&[&keep[..], &["--json", "-"]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let nodes: Vec<String> = bench.loops.iter().map(|one| one.node.clone()).collect();
+    let start = format!("mdadm --assemble /dev/md/raidlab {}", nodes.join(" "));
+    assert!(ran.stderr.contains(&start), "{ran:?}");
+    let status = ["array", "status"].map(str::to_owned).into_iter().chain(nodes.iter().cloned());
+    let told = support::raidlab(status).good().stdout;
+    assert!(told.contains(&format!("journal   {}", nodes[3])), "{told}");
+    for (place, one) in bench.loops.iter().enumerate() {
+        let role = if place == 3 { "Journal".into() } else { format!("Active device {place}") };
+        let Ok(told) = tool("mdadm", &["--examine", &one.node]) else { continue };
+        // The last member is rebuilt at the first start.
+        let is_there = told.contains(&format!("Device Role : {role}"));
+        assert!(is_there || place == 2 && told.contains("Device Role : spare"), "{told}");
+    }
 }
 
 #[test]

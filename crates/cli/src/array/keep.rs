@@ -10,7 +10,7 @@ use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Consistency, SECTOR_BYTES, Sectors, Size};
 use raidlab_engine::SAVED_BYTES;
 use raidlab_measure::Devices;
-use raidlab_metadata::md::{Creation, Device, Made, Plan, Version, WantedBitmap};
+use raidlab_metadata::md::{Creation, Device, LogDevice, Made, Plan, Version, WantedBitmap};
 use raidlab_study::{NamedLayout, Study};
 
 use super::create;
@@ -27,7 +27,7 @@ pub(crate) struct Keep {
     layout: String,
     creation: Creation,
     plan: Plan,
-    /// Its devices among those of the study, in its order: the members, then the spare.
+    /// Its devices among those of the study, in its order: the members, then the spare, then the log device.
     devices: Vec<usize>,
     /// The paths of those and of the others.
     used: Vec<String>,
@@ -43,14 +43,20 @@ impl Keep {
             let near = did_you_mean(name, &names);
             wrong(format!("the study has no such layout{near}; it has {}", names.join(", ")))
         })?;
-        let (bitmap, ppl) = consistency(named).map_err(wrong)?;
+        let (bitmap, ppl, has_journal) = consistency(named);
         let members = usize::from(named.layout.drives());
-        let is_spare = |index: &usize| devices.role(*index) == "spare";
-        let spare = (0..devices.claims().len()).find(is_spare);
-        let spare = spare.filter(|_| named.layout.level.is_redundant());
+        let with_role =
+            |role: &str| (0..devices.claims().len()).find(|index| devices.role(*index) == role);
+        let spare = with_role("spare").filter(|_| named.layout.level.is_redundant());
+        let log = with_role("log device").filter(|_| has_journal);
         let device = |index: usize| {
             let sectors = devices.each().nth(index).map_or(0, |one| one.size / SECTOR_BYTES);
             Ok(Device { sectors: Sectors(sectors), id: create::random()? })
+        };
+        let log_device = |index: usize| {
+            let [a, b, c, d, ..] = create::random()?;
+            let first = u32::from_le_bytes([a, b, c, d]);
+            Ok::<_, Failure>(LogDevice { device: device(index)?, first })
         };
         let creation = Creation {
             version: Version::V1_2,
@@ -60,7 +66,7 @@ impl Keep {
             spares: spare.into_iter().map(device).collect::<Result<_, Failure>>()?,
             bitmap,
             ppl,
-            journal: None,
+            journal: log.map(log_device).transpose()?,
             assume_clean: false,
             data_offset: None,
             size: None,
@@ -70,7 +76,7 @@ impl Keep {
             layout: named.layout.clone(),
         };
         let plan = creation.plan().map_err(|error| wrong(error.to_string()))?;
-        let all: Vec<usize> = (0..members).chain(spare).collect();
+        let all: Vec<usize> = (0..members).chain(spare).chain(log).collect();
         let path = |one: &raidlab_engine::Device| one.path.display().to_string();
         let paths: Vec<String> = devices.each().map(path).collect();
         let used = all.iter().map(|index| paths[*index].clone()).collect();
@@ -85,9 +91,10 @@ impl Keep {
             Sectors::ZERO => "each used to its end".to_owned(),
             size => format!("{} of each used", Size(size.bytes())),
         };
-        let bitmap = match &self.plan.bitmap {
-            Some(_) => "with a bitmap",
-            None => "without a bitmap",
+        let bitmap = match (&self.plan.bitmap, &self.plan.journal) {
+            (Some(_), _) => "with a bitmap",
+            (None, Some(_)) => "with a journal on the last of them",
+            (None, None) => "without a bitmap",
         };
         let mut lines = vec![
             format!(
@@ -110,6 +117,7 @@ impl Keep {
     /// Writes it; gives what it is. The ends of each device go first, with whatever signature the study left there.
     pub(crate) fn write(&self, devices: &Devices) -> Result<String, Failure> {
         let made = self.plan.members.iter().flatten().chain(&self.plan.spares);
+        let made = made.chain(&self.plan.journal);
         let files = self.devices.iter().map(|index| devices.claims()[*index].cached_file());
         let files = files.collect::<Result<Vec<File>, _>>().map_err(Failure::failed)?;
         let all: Vec<(&Path, &File, &Made)> = self
@@ -145,15 +153,13 @@ impl Keep {
     }
 }
 
-/// How redundancy is kept consistent as the study did it, in md's way.
-fn consistency(named: &NamedLayout) -> Result<(WantedBitmap, bool), String> {
+/// How redundancy is kept consistent as the study did it, in md's way: which bitmap, whether by partial parity, by a
+/// journal.
+const fn consistency(named: &NamedLayout) -> (WantedBitmap, bool, bool) {
     match named.settings.consistency {
-        Consistency::None | Consistency::Resync => Ok((WantedBitmap::None, false)),
-        Consistency::Bitmap { .. } => Ok((WantedBitmap::Internal, false)),
-        Consistency::PartialParity { .. } => Ok((WantedBitmap::None, true)),
-        Consistency::Journal { .. } => {
-            Err("not supported: an array with a journal; mdadm --create --write-journal makes one"
-                .into())
-        }
+        Consistency::None | Consistency::Resync => (WantedBitmap::None, false, false),
+        Consistency::Bitmap { .. } => (WantedBitmap::Internal, false, false),
+        Consistency::PartialParity { .. } => (WantedBitmap::None, true, false),
+        Consistency::Journal { .. } => (WantedBitmap::None, false, true),
     }
 }

@@ -377,4 +377,43 @@ mod tests {
         let raid10 = found.all.iter().filter(|one| one.layout.level == Level::Raid10);
         assert_eq!(raid10.map(ToString::to_string).collect::<Vec<_>>(), ["raid10(6) chunk=64K"]);
     }
+
+    #[test]
+    fn drives_may_be_few_and_chunks_named() {
+        let mut one = wanted(1);
+        one.limits.survive = 0;
+        assert_eq!(structures(&candidates(&one)), ["single".to_owned()].into());
+        let mut two = wanted(2);
+        (two.limits.survive, two.spares) = (0, 5);
+        // No drive alone has a spare, and nothing without redundancy.
+        assert_eq!(
+            structures(&candidates(&two)),
+            ["raid0(2)", "raid1(2)"].map(str::to_owned).into()
+        );
+        let mirror: Layout = "raid1(2)".parse().expect("one");
+        let mirror = Candidate { layout: mirror, spares: 0, mode: Mode::None };
+        two.limits.capacity = mirror.usable(two.member());
+        assert!(structures(&candidates(&two)).contains("raid1(2)"), "just as much as is asked for");
+        let mut named = wanted(4);
+        named.spares = 0;
+        named.among = vec![Among::Layout("raid5(4)".parse().expect("one"))];
+        assert_eq!(candidates(&named).all.len(), CHUNKS.len(), "the default chunk names none");
+        named.chunks = vec![Sectors(256)];
+        let chunks: Vec<Sectors> =
+            candidates(&named).all.iter().map(|one| one.layout.chunk).collect();
+        assert_eq!(chunks, [Sectors(256)]);
+        let nested = with_chunk(&"raid5+0(2x3)".parse().expect("one"), Sectors(256));
+        assert!(nested.floors().all(|floor| floor.chunk == Sectors(256)), "on both floors");
+    }
+
+    #[test]
+    fn what_can_keep_a_layout_consistent() {
+        let of = |name: &str| modes(&name.parse().expect("one"));
+        assert_eq!(of("raid5(4)"), [Mode::Bitmap, Mode::PartialParity]);
+        assert_eq!(
+            (of("raid6(4)"), of("raid10(4)"), of("raid1(2)")),
+            (vec![Mode::Bitmap], vec![Mode::Bitmap], vec![Mode::Bitmap])
+        );
+        assert!(of("raid0(4)").is_empty() && of("raid5+0(2x3)").is_empty());
+    }
 }

@@ -582,4 +582,17 @@ mod tests {
         assert_eq!(off(&paced, Objective::Speed, (&one, &one)), 0.0);
         assert_eq!(errors(Objective::Capacity), 0.0, "space is known");
     }
+
+    #[test]
+    fn whom_no_other_dominates_is_in_the_front() {
+        let wanted = wanted(4, "nas-8tb-7200", "vm");
+        let of = |layout: &str, rate| finalist(&wanted, layout, &[rate], [Some(10), Some(10)]);
+        let all = [
+            of("raid10(4)", 300),
+            of("raid5(4)", 100),
+            of("raid10(4) far2", 200),
+            of("raid10(4) offset2", 299),
+        ];
+        assert_eq!(front(&all), [0, 1, 3], "as large and much slower; a step is no difference");
+    }
 }

@@ -144,3 +144,55 @@ pub(crate) fn parameters(
     }
     all.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(name: &str, threads: u32, requests: u64, space: u64) -> Vec<(String, String)> {
+        parameters(name, threads, requests, space)
+    }
+
+    fn value(of: &[(String, String)], key: &str) -> Option<String> {
+        of.iter().find(|(one, _)| one == key).map(|(_, value)| value.clone())
+    }
+
+    /// Ten times as many files as a short run meets, up to filebench's own number.
+    #[test]
+    fn files_are_no_more_than_a_run_can_meet() {
+        for (name, usual) in [("fileserver", 10_000), ("varmail", 1_000), ("webproxy", 10_000)] {
+            let short = told(name, 4, 1, 1 << 40);
+            assert_eq!(
+                value(&short, "files"),
+                Some("40".into()),
+                "{name}: one loop of four threads"
+            );
+            let some = told(name, 4, 2_000, 1 << 40);
+            let loops: u64 =
+                value(&some, "loops").and_then(|one| one.parse().ok()).expect("a number");
+            assert!(loops > 1);
+            assert_eq!(value(&some, "files"), Some((40 * loops).min(usual).to_string()), "{name}");
+            let long = told(name, 4, 100_000_000, 1 << 40);
+            assert_eq!(value(&long, "files"), Some(usual.to_string()), "{name}");
+            let many = told(name, 5_000, 100_000_000_000, 1 << 40);
+            assert_eq!(value(&many, "files"), Some("50000".into()), "{name}: ten for each thread");
+        }
+        assert_eq!(value(&told("oltp", 4, 2_000, 1 << 40), "files"), None);
+    }
+
+    /// A quarter of the array at most, in whole MiB; two events and eight reads a second for each viewer.
+    #[test]
+    fn videos_take_a_quarter_of_the_array_at_most() {
+        let size =
+            |space: u64| value(&told("videoserver", 4, 2_000, space), "size").expect("a size");
+        assert_eq!(size(1 << 50), format!("{VIDEO}B"));
+        assert_eq!(size(4 * VIDEOS * (10 * MIB + 5)), format!("{}B", 10 * MIB));
+        assert_eq!(size(1), format!("{MIB}B"));
+        let all = told("videoserver", 4, 3_200, 1 << 50);
+        assert_eq!(
+            (value(&all, "rate"), value(&all, "time"), value(&all, "loops")),
+            (Some("8".into()), Some("100s".into()), None)
+        );
+        assert_eq!(value(&told("videoserver", 4, 1, 1 << 50), "time"), Some("1s".into()));
+    }
+}

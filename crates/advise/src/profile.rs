@@ -482,4 +482,24 @@ mod tests {
         assert!(error.contains("did you mean `surveillance`"), "{error}");
         assert_eq!(Profile::named("surveillance").map(|one| one.demand(64)), Ok(Some(32e6)));
     }
+
+    #[test]
+    fn rates_are_told_in_the_unit_of_the_work() {
+        let told = |counted: Counted, rates: &[f64]| -> Vec<String> {
+            rates.iter().map(|rate| counted.told(*rate)).collect()
+        };
+        assert_eq!(told(Counted::Megabytes, &[9.94e6, 10e6, 123.4e6]), ["9.9", "10", "123"]);
+        assert_eq!(told(Counted::Read, &[1e6]), ["1.0"]);
+        assert_eq!(told(Counted::Operations, &[9.4, 123.6]), ["9", "124"]);
+        let metric = |better| Counted::Metric(Metric { name: "m", unit: "s", better }, None);
+        assert_eq!(
+            told(metric(Better::Higher), &[100.0, 99.94, 1.0, 0.5]),
+            ["100", "99.9", "1.0", "0.500"]
+        );
+        assert_eq!(
+            told(metric(Better::Lower), &[0.01, 0.5, 4.0]),
+            ["100", "2.0", "0.250"],
+            "seconds of rates"
+        );
+    }
 }

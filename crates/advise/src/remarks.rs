@@ -570,4 +570,24 @@ mod tests {
         wanted.sizes = [4, 4, 4].map(terabytes).to_vec();
         assert!(unequal(&wanted).is_empty());
     }
+
+    #[test]
+    fn warnings_begin_with_what_is_lost_first() {
+        let told = |drive: &str, work: &str, layout: &str| {
+            let wanted = made_up::wanted(4, drive, work);
+            let one = made_up::finalist(&wanted, layout, &[100], [Some(1), Some(1)]);
+            let mut advice = made_up::advice(vec![one]);
+            advice.batches = vec![crate::risks::Batch { bad: 0.1, mixed: 0.01 }];
+            warnings(&wanted, &advice)
+        };
+        let bare = told("ssd-sata-1tb", "vm", "raid0(4)");
+        assert!(bare[0].starts_with("Without redundancy one failed drive"), "{bare:?}");
+        assert!(
+            bare[1].starts_with("Wear:") && bare[2].starts_with("RAID is not a backup"),
+            "{bare:?}"
+        );
+        let disks = told("nas-8tb-7200", "vm", "raid0(4)");
+        assert!(disks[1].starts_with("RAID is not a backup"), "{disks:?}");
+        assert!(!disks.iter().any(|one| one.contains("Each array uses as much")), "equal drives");
+    }
 }

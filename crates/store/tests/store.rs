@@ -479,6 +479,10 @@ fn what_differs_is_named() {
     assert_eq!(study(STUDY.replace('\n', "\r\n")), ["two.toml: line endings were changed"]);
     let kernel = found(&|is| is.conditions.machine.kernel = Some("6.2".into()));
     assert_eq!(kernel, ["kernel: was 6.1, is 6.2"]);
+    let commit = found(&|is| is.conditions.commit = Some("abc".into()));
+    assert_eq!(commit, ["commit: was not known, is abc"]);
+    let other = found(&|is| is.conditions.raidlab = "1.0.1".into());
+    assert_eq!(other, ["raidlab: was 1.0.0, is 1.0.1"]);
     let binary = found(&|is| is.conditions.binary = Some("00ff".into()));
     assert_eq!(binary, ["binary: was not known, is 00ff"]);
     let drives = found(&|is| is.conditions.drives.push(Drive::default()));
@@ -511,4 +515,57 @@ fn runs_are_kept_where_the_specification_says() {
     assert_eq!(of(Some(""), Some("/people/a")), expected("/people/a/.local/share/raidlab/runs"));
     assert_eq!(of(None, Some("")), None);
     assert_eq!("1d".parse::<Age>().map(|age| age.0.as_secs()), Ok(86_400));
+}
+
+/// What was run is known from what else could have been: spares among it, where there are any.
+#[test]
+fn layouts_are_spelled_out_with_what_sets_them_apart() {
+    let of = |more: &str| {
+        let text = STUDY
+            .replace("count = 3", "count = 5")
+            .replace("members = 3", &format!("members = 3\n{more}"));
+        let study = parse(&text, "two.toml").unwrap_or_else(|error| panic!("{error}"));
+        spelled_out(&study)["layouts"][1].clone()
+    };
+    let plain = of("");
+    assert_eq!(
+        (&plain["spares"], &plain["drives"]),
+        (&serde_json::Value::Null, &serde_json::json!(["d", "d", "d"]))
+    );
+    assert_eq!(of("spares = 1")["spares"], 1);
+    assert_eq!(of("spares = 2")["spares"], 2);
+    assert_eq!(of("pacing = { sync_io_depth = 4 }")["sync_io_depth"], 4);
+    assert_eq!(of("pacing = { share = \"30%\" }")["pacing_share"], 30);
+    assert_eq!(plain["chunk"], 65_536);
+}
+
+/// A store is for its owner only: serial numbers and directories are nobody else's.
+#[test]
+fn nobody_else_reads_a_store() {
+    use std::os::unix::fs::PermissionsExt;
+    let (scratch, store) = Scratch::new("private");
+    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode(store.directory()), 0o700);
+    for file in fs::read_dir(store.directory()).expect("readable") {
+        let path = file.expect("readable").path();
+        assert_eq!(mode(&path) & 0o077, 0, "{}", path.display());
+        assert!(
+            !path.display().to_string().ends_with(&std::process::id().to_string()),
+            "the part is gone"
+        );
+    }
+    drop(scratch);
+}
+
+/// The newest that is not done, whatever was done after it.
+#[test]
+fn the_last_unfinished_run_is_the_newest_that_is_not_done() {
+    let (_scratch, store) = Scratch::new("unfinished");
+    assert_eq!(kind(store.last_unfinished()), StoreErrorKind::NotThere);
+    let open = store.begin(record(Clock::Virtual)).expect("begun").id().to_owned();
+    assert_eq!(store.last_unfinished().expect("one"), open);
+    // Names are in the order of the runs.
+    let done = whole(&store);
+    assert!(done > open, "{done} {open}");
+    assert_eq!(store.last_unfinished().expect("one"), open);
 }

@@ -145,3 +145,25 @@ fn baseline_name(results: &Results) -> String {
         several => format!("the mean of {}", number::listed(several)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The largest of a rule, whatever their order; what is hardly one and what is no number is none.
+    #[test]
+    fn of_each_rule_the_largest_are_kept() {
+        let all = |effects: &[f64]| -> Vec<Finding> {
+            effects.iter().map(|effect| finding(String::new(), *effect, &[])).collect()
+        };
+        let kept = |effects: &[f64]| -> Vec<f64> {
+            largest(all(effects)).iter().map(|one| one.effect).collect()
+        };
+        let least = LEAST_EFFECT;
+        assert_eq!(kept(&[least, 3.0, f64::INFINITY, f64::NAN, least - 0.001]), [3.0, least]);
+        let many: Vec<f64> = (0..20).map(|at| 2.0 + f64::from(at * 7 % 20)).collect();
+        let expected: Vec<f64> =
+            (0..20).rev().take(MOST_OF_A_RULE).map(|at| 2.0 + f64::from(at)).collect();
+        assert_eq!(kept(&many), expected);
+    }
+}

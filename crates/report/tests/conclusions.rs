@@ -352,3 +352,59 @@ fn what_limits_is_told_layout_by_layout() {
     assert_eq!(text[0], expected);
     assert!(text[1].starts_with("Not a drive but the CPU is busiest"), "{}", text[1]);
 }
+
+/// Who is ahead with few processes and behind with many is told where both are beyond doubt.
+#[test]
+fn an_order_that_turns_is_told_where_both_are_sure() {
+    let turns = |results: &Results| -> Vec<String> {
+        said(results, About::Order)
+            .into_iter()
+            .filter(|one| one.starts_with("The order turns"))
+            .collect()
+    };
+    let turning = |few: f64, many: f64| {
+        rows(&["healthy"], &[1, 4], move |layout: &str, _: &str, processes: u32| {
+            match (layout, processes) {
+                ("single", _) => 1.0,
+                (_, 1) => few,
+                _ => many,
+            }
+        })
+    };
+    let expected = "The order turns: with 1 process raid0(4) is ahead of single (300 against 200 MiB/s), \
+                    with 4 processes it is behind (100 against 200 MiB/s).";
+    let mut results = turning(1.5, 0.5);
+    assert_eq!(turns(&results), [expected]);
+    for (few, many) in [(1.5, 1.2), (1.5, 0.999), (1.001, 0.5)] {
+        assert_eq!(turns(&turning(few, many)), [""; 0], "{few} and {many}");
+    }
+    results.cells.iter_mut().for_each(|cell| cell.better = Better::Lower);
+    let expected = "The order turns: with 1 process single is ahead of raid0(4) (200 against 300 MiB/s), \
+                    with 4 processes it is behind (200 against 100 MiB/s).";
+    assert_eq!(turns(&results), [expected]);
+    results.cells[3].ci95 = Some([90.0, 210.0]);
+    assert_eq!(turns(&results), [""; 0], "intervals overlap");
+    results.cells[3].ci95 = None;
+    assert_eq!(turns(&results), [""; 0], "nothing is sure");
+}
+
+#[test]
+fn what_a_lost_drive_costs_is_told_of_the_worst_and_the_best() {
+    let faster = |layout: &str, state: &str, _: u32| match (layout, state) {
+        ("single", "degraded") => 0.5,
+        ("raid0(4)", "degraded") => 0.8,
+        _ => 1.0,
+    };
+    let mut results = rows(&["healthy", "degraded"], &[1], faster);
+    let start =
+        "With 1 process, degraded, single keeps 50 % of its healthy speed (100 MiB/s after 200)";
+    let both = format!("{start}, raid0(4) 80 % (160 MiB/s after 200).");
+    assert_eq!(said(&results, About::Failure), [both]);
+    results.cells.retain(|cell| cell.layout == "single");
+    let found = conclusions(&results).expect("a good document");
+    let one = found.iter().find(|one| one.about == About::Failure).expect("told");
+    assert_eq!(
+        (one.text.replace(['\u{a0}', '\u{202f}'], " "), one.cells.len()),
+        (format!("{start}."), 2)
+    );
+}

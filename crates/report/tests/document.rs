@@ -92,3 +92,15 @@ fn the_order_of_the_cells_does_not_matter() {
     results.cells.reverse();
     assert_eq!(Terminal::default().export(&results).expect("a report"), in_order);
 }
+
+/// What must be known of a cell stands in its glance.
+#[test]
+fn a_glance_has_the_note_of_its_cell() {
+    let mut results = common::small();
+    results.cells[1].note = Some("the rebuild ended after 25 % of the run".into());
+    let found = raidlab_report::glances(&results).expect("a good document");
+    for glance in &found {
+        assert_eq!(glance.note, glance.cell.note);
+    }
+    assert_eq!(found.iter().filter(|glance| glance.note.is_some()).count(), 1);
+}

@@ -204,3 +204,41 @@ fn two_runs_are_pairs_around_the_line_of_equals() {
         .collect();
     assert!(!off.is_empty() && off.iter().all(|one| (one - 10.0).abs() < 1e-6), "{off:?}");
 }
+
+/// From when the first process was done to when the last was.
+#[test]
+fn processes_end_between_the_first_and_the_last() {
+    let results = rich();
+    let panel = panel(&results, "finish");
+    let Body::Bars(bars) = &panel.body else { panic!("bars") };
+    for bar in &bars.bars {
+        let last = bar.dots.iter().copied().fold(0.0, f64::max);
+        assert!(last > 1.0);
+        assert_eq!(bar.interval, Some([1.0, last]), "{}", bar.label);
+        assert!(bar.text.starts_with(&format!("{last}")), "{}", bar.text);
+    }
+}
+
+/// Each layout is one point among those that survive as many lost drives.
+#[test]
+fn a_choice_is_by_what_layouts_survive() {
+    let results = common::full();
+    let panel = panel(&results, "choice");
+    let mut seen = 0;
+    for series in &plot(&panel).series {
+        for point in &series.points {
+            let layout =
+                results.layouts.iter().find(|one| one.name == point.label).expect("a layout");
+            assert_eq!(series.label, format!("survives {}", layout.survives), "{}", layout.name);
+            assert!(
+                (point.x - layout.capacity as f64 / 1_099_511_627_776.0).abs() < 1e-9,
+                "in TiB"
+            );
+            assert!(point.y > 0.0 && point.y <= 100.0, "{}: percent of the best", layout.name);
+            seen += 1;
+        }
+    }
+    let labels: Vec<&str> = plot(&panel).series.iter().map(|one| one.label.as_str()).collect();
+    assert!(labels.is_sorted(), "{labels:?}");
+    assert!((2..=results.layouts.len()).contains(&seen), "{seen}");
+}

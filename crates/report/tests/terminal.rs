@@ -202,6 +202,16 @@ fn advice_on_weak_measurements() {
         text.contains("1 cell differs from single by 2 % or more, but that is not resolved"),
         "{text}"
     );
+    let rounds = results.cells[3].samples.len() + 5;
+    assert!(text.contains(&format!("--rounds {rounds} would likely resolve it")), "{text}");
+    results.cells[2].percent_vs_baseline = Some(-3.0);
+    (results.cells[2].verdict, results.cells[2].more_rounds) =
+        (Some(Verdict::NotResolved), Some(7));
+    let text = export(&results);
+    assert!(text.contains("2 cells differ from single by 2 % or more"), "{text}");
+    assert!(text.contains(&format!("--rounds {} would likely resolve them", rounds + 2)), "{text}");
+    results.cells[2].more_rounds = Some(1_000_000);
+    assert!(export(&results).contains("no reasonable number of rounds would resolve them"));
 }
 
 #[test]

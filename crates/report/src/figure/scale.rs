@@ -183,4 +183,56 @@ mod tests {
         let axis = Axis::places("", &["a".to_owned(), "b".to_owned()]);
         assert_eq!((axis.share(0.0), axis.share(1.0)), (0.25, 0.75));
     }
+
+    #[test]
+    fn values_stand_where_their_axis_has_them() {
+        let shares = |axis: &Axis, values: &[f64]| -> Vec<f64> {
+            values.iter().map(|value| (axis.share(*value) * 1e6).round() / 1e6).collect()
+        };
+        let below = Axis::linear("x", -10.0, 30.0, (1.0, "%"));
+        assert_eq!(below.scale, Scale::Linear(-10.0, 30.0));
+        assert_eq!(shares(&below, &[-20.0, -10.0, 0.0, 30.0, 99.0]), [0.0, 0.0, 0.25, 1.0, 1.0]);
+        let names: Vec<String> =
+            below.ticks.iter().map(|one| one.1.replace(NO_BREAK, " ")).collect();
+        assert_eq!(names, ["-10 %", "0", "10 %", "20 %", "30 %"]);
+        assert_eq!(
+            Axis::linear("x", -1.0, 99.0, (1.0, "")).scale,
+            Scale::Linear(0.0, 100.0),
+            "hardly below"
+        );
+        assert!(
+            matches!(Axis::linear("x", -3.0, 99.0, (1.0, "")).scale, Scale::Linear(low, _) if low < 0.0)
+        );
+        let powers = Axis::logarithmic("x", 1.0, 10_000.0);
+        assert_eq!(shares(&powers, &[0.1, 1.0, 100.0, 10_000.0]), [0.0, 0.0, 0.5, 1.0]);
+        let places = Axis::places("x", &["a", "b", "c", "d"].map(str::to_owned));
+        assert_eq!(shares(&places, &[0.0, 3.0]), [0.125, 0.875]);
+        let none = Axis::logarithmic("x", 0.0, 1_000.0);
+        assert_eq!(none.scale, Scale::Log(1.0, 1_000.0), "three powers where nothing is the least");
+    }
+
+    #[test]
+    fn steps_are_round_and_ticks_few() {
+        let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 9.0, 10.0, 40.0, 0.4].map(step_for);
+        let near = [0.25, 0.5, 0.5, 1.0, 1.0, 2.0, 2.5, 2.5, 10.0, 0.1];
+        assert!(
+            steps.iter().zip(near).all(|(one, other)| (one / other - 1.0).abs() < 1e-9),
+            "{steps:?}"
+        );
+        assert_eq!((step_for(0.0), step_for(f64::INFINITY)), (1.0, 1.0));
+        for (low, high, names) in [
+            (10.0, 25.0, &["10", "12", "15", "20", "25"][..]),
+            (10.0, 100.0, &["10", "20", "30", "50", "70", "100"]),
+            (1.0, 100.0, &["1", "2", "5", "10", "20", "50", "100"]),
+            (1.0, 1_000.0, &["1", "10", "100", "1000"]),
+        ] {
+            let axis = Axis::logarithmic("x", low, high);
+            let found: Vec<String> = axis
+                .ticks
+                .iter()
+                .map(|one| one.1.replace([NO_BREAK, ',', '\u{202f}', ' '], ""))
+                .collect();
+            assert_eq!(found, names, "{low} to {high}");
+        }
+    }
 }

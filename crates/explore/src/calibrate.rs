@@ -396,11 +396,11 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
                 matrix[*one][column].abs().total_cmp(&matrix[*other][column].abs())
             })
             .unwrap_or(column);
-        matrix.swap(column, largest);
-        right.swap(column, largest);
-        if matrix[column][column].abs() < 1e-12 {
+        if matrix[largest][column].abs() < 1e-12 {
             continue;
         }
+        matrix.swap(column, largest);
+        right.swap(column, largest);
         let pivot = matrix[column].clone();
         for row in column + 1..count {
             let factor = matrix[row][column] / pivot[column];

@@ -299,4 +299,33 @@ mod tests {
         let beyond = [run(200.0, 1.0), theirs[0], theirs[1]];
         assert_eq!(at_equal_time(&ours, &beyond), None);
     }
+
+    /// Feedback is given p99s from 1.1 to 10 times the one without a rebuild, the slowest rebuild first.
+    #[test]
+    fn feedback_wants_multiples_of_the_p99_alone() {
+        let millis = |count: u64| Setting::Target(Nanos(count * 1_000_000));
+        let expected = [11, 12, 15, 20, 30, 40, 60, 100].map(millis);
+        assert_eq!(Policy::Feedback.settings(Nanos(10_000_000)), expected);
+    }
+
+    /// The mean of the logarithms with Student's interval: of three, 4.303 standard errors on each side.
+    #[test]
+    fn ratios_have_intervals_over_seeds() {
+        let run = |hours, tail| Outcome { hours, tail, rate: 1.0 };
+        let (slow, fast) =
+            ([10.0; 3].map(|tail| run(100.0, tail)), [40.0; 3].map(|tail| run(10.0, tail)));
+        let theirs = [1.0, 2.0, 4.0].map(|times| run(10.0, 40.0 * times));
+        let found = at_equal_time(&[&slow, &fast], &theirs).expect("all within");
+        let (mean, error) = (-libm::log(2.0), libm::log(2.0) / libm::sqrt(3.0) * 4.303);
+        for (found, expected) in
+            [(found.mean, mean), (found.low, mean - error), (found.high, mean + error)]
+        {
+            assert!((libm::log(found) - expected).abs() < 1e-9, "{found}");
+        }
+        assert_eq!([2, 3, 10, 99].map(student), [12.71, 4.303, 2.262, 2.1]);
+        // Runs whose rebuild never ended, or that did nothing, are no points of a curve.
+        let curve = [(f64::INFINITY, 1.0), (100.0, 10.0), (50.0, 0.0), (10.0, 40.0)];
+        assert_eq!((tail_at(&curve, 100.0), tail_at(&curve, 101.0)), (Some(10.0), None));
+        assert!((tail_at(&curve, 31.622_776_601_683_79).expect("between") - 20.0).abs() < 1e-9);
+    }
 }

@@ -419,4 +419,21 @@ mod tests {
         assert_eq!(linux.command(2 << 20, "/dev/md0"), "blockdev --setra 4096 /dev/md0");
         assert_eq!((free.grain(), linux.grain()), (16 * KIB, 4 * KIB));
     }
+
+    #[test]
+    fn a_rule_that_cannot_be_is_refused() {
+        let rule = Rule { gain: 0.02, misses: 2, margin: 0.02, most: 64 << 20, grain: 4096 };
+        assert!(Search::new(128 << 10, rule).is_ok() && Search::new(64 << 20, rule).is_ok());
+        for wrong in [
+            Rule { gain: 0.0, ..rule },
+            Rule { gain: 1.0, ..rule },
+            Rule { margin: 1.0, ..rule },
+            Rule { margin: -0.1, ..rule },
+            Rule { misses: 0, ..rule },
+            Rule { grain: 0, ..rule },
+            Rule { most: 64 << 10, ..rule },
+        ] {
+            assert!(Search::new(128 << 10, wrong).is_err(), "{wrong:?}");
+        }
+    }
 }

@@ -603,3 +603,36 @@ fn operations_that_stand_for_many_come_to_the_same_as_single_ones() {
         assert!(near.contains(&many), "{ops:?}: {many} {single}");
     }
 }
+
+/// What is removed can be made again, a link keeps what it names, and opening with `truncate` leaves nothing.
+#[test]
+fn names_come_and_go() {
+    let path = |text: &str| FilePath::target(text);
+    let open = |text: &str, flags| Op::Open { fd: S, path: path(text), flags };
+    let close = || Op::Close { fd: S };
+    let mkdir = || Op::Mkdir { path: path("d") };
+    let ops = vec![
+        mkdir(),
+        Op::Rmdir { path: path("d") },
+        mkdir(),
+        open("d/f", OpenFlags::WRITE),
+        write(MIB, 1),
+        close(),
+        Op::Link { from: path("d/f"), to: path("d/g") },
+        Op::Unlink { path: path("d/f") },
+        open("d/g", OpenFlags::READ),
+        read(MIB, 2),
+        close(),
+        open("d/g", OpenFlags { truncate: true, ..OpenFlags::WRITE }),
+        close(),
+        open("d/g", OpenFlags::READ),
+        read(MIB, 1),
+        close(),
+        Op::Unlink { path: path("d/g") },
+        Op::Rmdir { path: path("d") },
+    ];
+    // The second of both reads meets the end.
+    let results = vec![(9, OpResult::Moved(MIB)), (14, OpResult::Moved(0))];
+    let plan = Plan { run: vec![expecting(ops, results)], phases: vec!["run"], ..Plan::default() };
+    run(&HostSpec::default(), plan);
+}

@@ -226,3 +226,21 @@ fn what_cannot_go_on_is_told() {
     let error = run(vec![vec![Op::Finish]]).unwrap_err();
     assert!(error.contains("has started nothing"), "{error}");
 }
+
+/// Drives that are read are busy, and no other; what is busiest is told by name.
+#[test]
+fn what_is_busy_is_told_by_name() {
+    let first = Op::At(reads().next().expect("four"));
+    let record = run(vec![[open()].into_iter().chain(std::iter::repeat_n(first, 8)).collect()])
+        .expect("runs");
+    let share =
+        |name: &str| record.busy.iter().find(|(one, _)| one == name).map(|(_, share)| *share);
+    assert!(
+        share("member 0").is_some_and(|share| share > 0.8 && share <= 1.0),
+        "{:?}",
+        record.busy
+    );
+    assert_eq!(share("member 3").unwrap_or(0.0), 0.0, "{:?}", record.busy);
+    let (name, busiest) = record.bottleneck.clone().expect("told");
+    assert_eq!((&*name, Some(busiest)), ("member 0", share("member 0")));
+}

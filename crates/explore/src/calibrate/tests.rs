@@ -240,3 +240,44 @@ fn a_step_allows_for_what_cannot_move_further() {
     // Free to move it would be -0.12 and 0.02.
     assert!((x[0] + 0.05).abs() < 1e-12 && (x[1] + 0.05).abs() < 1e-12, "{x:?}");
 }
+
+/// Huber's: half the square up to the knee, from there on a line that goes on as steeply.
+#[test]
+fn residuals_count_by_their_square_up_to_the_knee() {
+    assert_eq!((loss(0.0), loss(0.02), loss(-0.02)), (0.0, 0.0002, 0.0002));
+    let near = |one: f64, other: f64| (one - other).abs() < 1e-12;
+    assert!(near(loss(KNEE), KNEE * KNEE / 2.0));
+    assert!(near(loss(-3.0 * KNEE), KNEE * KNEE * 2.5));
+    // What makes squares of it has the same slope.
+    for r in [0.01, KNEE, 0.1, -0.5] {
+        let slope = (loss(r + 1e-7) - loss(r - 1e-7)) / 2e-7;
+        assert!((weight(r) * r - slope).abs() < 1e-4, "{r}");
+    }
+}
+
+/// The largest by size is divided by, whatever its sign; what nothing determines is 0.
+#[test]
+fn linear_equations_are_solved() {
+    let solved = |rows: &[[f64; 3]], right: &[f64]| {
+        solve(rows.iter().map(|row| row.to_vec()).collect(), right.to_vec())
+    };
+    let near = |found: Vec<f64>, expected: [f64; 3]| {
+        assert!(
+            found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-9),
+            "{found:?}"
+        );
+    };
+    near(
+        solved(&[[0.0, 2.0, 1.0], [-4.0, 1.0, 0.0], [1.0, 1.0, 1.0]], &[7.0, -2.0, 6.0]),
+        [1.0, 2.0, 3.0],
+    );
+    // With 1e-20 as the pivot the first unknown would be lost to rounding.
+    near(
+        solved(&[[1e-11, 1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 2.0]], &[1.0, 0.0, 8.0]),
+        [1.0, 1.0, 4.0],
+    );
+    near(
+        solved(&[[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]], &[1.0, 0.0, 3.0]),
+        [1.0, 0.0, 3.0],
+    );
+}

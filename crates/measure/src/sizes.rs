@@ -188,6 +188,17 @@ mod tests {
             let study = study(changes);
             let sizes = Sizes::of(&study).expect("sizes");
             let needed = needed(&study).expect("sizes");
+            assert_eq!(
+                (sizes.members.len(), sizes.capacities.len()),
+                (9, 9),
+                "one for each layout"
+            );
+            let largest = sizes.members.iter().map(|member| member.bytes()).max();
+            assert_eq!(
+                (Some(sizes.file), sizes.given),
+                (largest, false),
+                "files are as large as the largest member"
+            );
             for (named, (member, capacity)) in
                 study.layouts.iter().zip(sizes.members.iter().zip(&sizes.capacities))
             {
@@ -203,6 +214,7 @@ mod tests {
     fn a_span_in_bytes_is_held() {
         let study = study(&[("span = \"100%\"", "span = \"1GiB\""), ("4GiB", "12MiB")]);
         let sizes = Sizes::of(&study).expect("sizes");
+        assert_eq!(sizes.capacities.len(), 9);
         assert!(sizes.capacities.iter().all(|capacity| capacity.bytes() >= 1 << 30));
     }
 
@@ -210,11 +222,7 @@ mod tests {
     fn a_member_size_is_used_wholly_on_devices() {
         let study = study(&[("seed = 1 ", "seed = 1\nmember_size = \"3GiB\" "), ("4GiB", "6MiB")]);
         let sizes = Sizes::on_devices(&study).expect("sizes");
-        assert!(
-            sizes.members.iter().all(|member| member.bytes() == 3 << 30),
-            "{:?}",
-            sizes.members
-        );
+        assert_eq!((&sizes.members[..], sizes.file), (&[Sectors(6 << 20); 9][..], 3 << 30));
         let files = Sizes::of(&study).expect("sizes");
         assert!(files.members.iter().all(|member| member.bytes() < 3 << 30), "{:?}", files.members);
     }
@@ -235,6 +243,89 @@ mod tests {
         on_filesystem.filesystem = Some("ext4".into());
         assert_eq!(whole_members(&on_filesystem, &devices), None);
         assert_eq!(whole_members(&study(&[]), &[]), None);
+        assert_eq!(whole_members(&study(&[]), &[ROUND - 512]), None, "not a MiB");
+        let more = "[[layouts]]\nlevel = \"single\"\nname = \"of files\"\ndrives = \"files\"\n";
+        let text = raidlab_study::default_study().to_string()
+            + "\n[[drives]]\nname = \"files\"\nfile = \"8GiB\"\ncount = 1\n"
+            + more;
+        let mixed = raidlab_study::parse(&text, "study.toml").expect("a study");
+        assert_eq!(whole_members(&mixed, &devices), None, "one group is of files");
+    }
+
+    #[test]
+    fn what_is_given_is_used_and_checked() {
+        let files = study(&[("model = \"nas-8tb-7200\"", "file = \"80MiB\""), ("4GiB", "6MiB")]);
+        let sizes = Sizes::of(&files).expect("sizes");
+        assert_eq!(
+            (sizes.given, sizes.file, &sizes.members[..]),
+            (true, 80 << 20, &[Sectors(160 << 10); 9][..])
+        );
+        let small =
+            study(&[("seed = 1 ", "seed = 1\nmember_size = \"64MiB\" "), ("4GiB", "100MiB")]);
+        assert_eq!(
+            Sizes::on_devices(&small).expect_err("too small").kind,
+            StudyErrorKind::DoesNotFit
+        );
+    }
+
+    /// A file more than the members stands by only where one of them fails.
+    #[test]
+    fn a_spare_is_there_where_a_member_fails() {
+        let spare = |states: &str| {
+            let study = study(&[
+                ("seed = 1 ", &format!("seed = 1\nstates = [{states}] ")),
+                ("4GiB", "6MiB"),
+            ]);
+            let sizes = Sizes::of(&study).expect("sizes");
+            (sizes.extra(&study).spare, sizes.file)
+        };
+        assert_eq!(spare("\"healthy\"").0, None);
+        for states in ["\"degraded\"", "\"healthy\", \"rebuilding\""] {
+            let (spare, file) = spare(states);
+            assert_eq!(spare, Some(file), "{states}");
+        }
+    }
+
+    /// Log and metadata lie behind the data, and whole chunks are used.
+    #[test]
+    fn members_have_room_for_what_lies_behind_the_data() {
+        let named = |more: &str| {
+            let text = format!(
+                "title = \"t\"\ndrives = [{{ name = \"d\", model = \"nas-8tb-7200\", count = 4 }}]\n\
+                 layouts = [{{ level = \"raid5\", members = 4{more} }}]\n\
+                 workloads = [{{ kind = \"dd-read\", size = \"1MiB\" }}]\n"
+            );
+            raidlab_study::parse(&text, "study.toml").expect("a study").layouts.remove(0)
+        };
+        let needed = 96 << 20;
+        let member = |more: &str| member_for(&named(more), needed).expect("possible").bytes();
+        assert_eq!(member(""), 32 << 20, "a third of it on each of three, no more");
+        assert_eq!(
+            member_for(&named(""), 100 << 20).expect("possible").bytes(),
+            34 << 20,
+            "whole MiB"
+        );
+        let chunks = named(", chunk = \"16MiB\"");
+        assert_eq!(
+            member_for(&chunks, 100 << 20).expect("possible").bytes(),
+            48 << 20,
+            "whole chunks"
+        );
+        for mode in ["resync", "bitmap", "ppl"] {
+            let more = format!(", consistency = \"{mode}\"");
+            let named = named(&more);
+            let size = Sectors(64 << 11);
+            assert!(member(&more) > 32 << 20, "{mode}");
+            let less = capacity(&named, size).expect("possible");
+            assert!(
+                less.bytes() < 3 * (64 << 20) && less.bytes() > 3 * (40 << 20),
+                "{mode}: {less:?}"
+            );
+        }
+        assert_eq!(
+            capacity(&named(""), Sectors(64 << 11)).expect("possible").bytes(),
+            3 * (64 << 20)
+        );
     }
 
     /// One file does for all layouts with a journal, wherever they stand among the others.

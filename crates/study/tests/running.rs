@@ -546,3 +546,82 @@ fn published_figures_of_nothing_are_refused() {
         assert!(error.contains(words), "{new}: {error}");
     }
 }
+
+/// More rounds follow until every row is settled, whichever of them is so first.
+#[test]
+fn rounds_are_added_until_every_row_is_settled() {
+    struct Shaky(u32);
+    impl Runner for Shaky {
+        type Error = String;
+        fn run(&mut self, key: &CellKey, round: u32, _: u64) -> Result<Sample, String> {
+            // In the row that is not settled the two go up and down by 4 % against each other.
+            let way = if round.is_multiple_of(2) { 0.04 } else { -0.04 };
+            let value = match (key.layout, key.processes == self.0) {
+                (0, false) => 100.0,
+                (_, false) => 150.0,
+                (0, true) => 100.0 * (1.0 + way),
+                (_, true) => 100.0 * (1.0 - way),
+            };
+            Ok(sample(value))
+        }
+    }
+    let mut study = Study { rounds: 8, max_rounds: 12, processes: vec![1, 2], ..study() };
+    study.layouts.truncate(2);
+    study.workloads.truncate(1);
+    for (shaky, rounds) in [(1, 12), (2, 12), (4, 8)] {
+        let samples = run_rounds(&study, &mut Shaky(shaky), &mut on).unwrap();
+        assert_eq!(samples.rounds, rounds, "{shaky} processes");
+    }
+}
+
+#[test]
+fn what_is_set_stands_among_the_settings() {
+    let text = default_study().to_string()
+        + "\n[[parameters]]\nof = \"drive nas\"\nproperty = \"media_rate\"\nvalue = { mb_per_s = 200 }\n\
+           source = \"a test\"\n";
+    let mut study = parse(&text, "default").unwrap();
+    (study.rounds, study.max_rounds) = (8, 8);
+    let samples = run_rounds(&study, &mut Fake::new(1.0), &mut on).unwrap();
+    let results = results(&study, &samples);
+    let found: Vec<_> =
+        results.settings.iter().filter(|(key, _)| key.starts_with("parameter ")).collect();
+    let [(key, value)] = found[..] else { panic!("{found:?}") };
+    assert!(
+        key.contains("nas") && value.contains("200") && value.ends_with("(a test)"),
+        "{key}: {value}"
+    );
+    assert!(results.cells.iter().all(|cell| cell.coverage.is_some_and(|share| share >= 0.95)));
+    // The last layout is the fastest by far: nobody else may be the best.
+    let last = &study.layouts[study.layouts.len() - 1].name;
+    assert!(results.cells.iter().all(|cell| cell.may_be_best == (cell.layout == *last)));
+    assert_eq!(results.latency_shares, [] as [f64; 0], "no cell has a curve");
+}
+
+/// Of many cells the first four are named, and the others counted.
+#[test]
+fn warnings_name_four_cells_and_count_the_others() {
+    struct Rising;
+    impl Runner for Rising {
+        type Error = String;
+        fn run(&mut self, key: &CellKey, round: u32, _: u64) -> Result<Sample, String> {
+            Ok(sample((100.0 + 5.0 * f64::from(round)) * (key.layout + 1) as f64))
+        }
+    }
+    let mut study = study();
+    (study.measured, study.rounds, study.max_rounds) = (true, 8, 8);
+    study.workloads.truncate(1);
+    study.processes = vec![1];
+    let moved = |study: &Study| -> String {
+        let samples = run_rounds(study, &mut Rising, &mut on).unwrap();
+        let all = results(study, &samples).warnings;
+        let found: Vec<&String> =
+            all.iter().filter(|one| one.starts_with("values moved")).collect();
+        let [one] = found[..] else { panic!("{all:?}") };
+        one.clone()
+    };
+    let six = moved(&study);
+    assert!(six.ends_with("; 2 more") && six.matches(" %)").count() == 4, "{six}");
+    study.layouts.truncate(4);
+    let four = moved(&study);
+    assert!(!four.contains("more") && four.matches(" %)").count() == 4, "{four}");
+}

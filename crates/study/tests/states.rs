@@ -164,3 +164,26 @@ fn what_shows_only_the_first_seconds_of_a_rebuild_is_named() {
     assert_eq!(told("", true, partly), [""; 0], "raidlab's own engine");
     assert_eq!(told(host, true, |_| seconds(25, 1.0)), [""; 0], "ended meanwhile");
 }
+
+#[test]
+fn states_are_replaced_where_they_can_be() {
+    let named = |name: &str| {
+        let workloads = format!(
+            "{{ kind = \"random-read\", name = \"{name}\", size = \"64KiB\" }}, \
+             {{ kind = \"random-read\", name = \"read\", size = \"64KiB\" }}"
+        );
+        let text = format!(
+            "title = \"t\"\ndrives = [{{ name = \"d\", model = \"nas-8tb-7200\", count = 4 }}]\n\
+             layouts = [{FIVE}]\nworkloads = [{workloads}]\n"
+        );
+        raidlab_study::parse(&text, "t.toml").expect("a study")
+    };
+    let mut study = named("rebuild");
+    study.set_states(vec![State::Degraded]).expect("no rows of rebuilds");
+    assert_eq!(study.states, [State::Degraded]);
+    let error = study
+        .set_states(vec![State::Healthy, State::Rebuilding])
+        .expect_err("one of two workloads");
+    assert!(error.contains("another `name`") && study.states == [State::Degraded], "{error}");
+    named("other").set_states(vec![State::Rebuilding]).expect("nothing is called so");
+}

@@ -371,6 +371,18 @@ mod tests {
         assert!(why("from = \"a\"\nto = 4").contains("must be a number"));
         assert!(why("from = 1\nto = 4\nstep = 0").contains("above 0"));
         assert!(why("from = 0\nto = 4\nfactor = 2").contains("`from` above 0"));
+        for text in [
+            "from = 1\nto = 4\nfactor = 1",
+            "from = 1\nto = 4\nfactor = 2\nstep = 1",
+            "from = -1\nto = 4\nfactor = 2",
+        ] {
+            assert!(why(text).contains("must be above 1"), "{text}");
+        }
+        assert_eq!(
+            axis("key = \"k\"\nfrom = 3\nto = 3"),
+            Ok(vec!["3".into()]),
+            "both ends are one"
+        );
         assert!(why("from = \"4KiB\"\nto = \"8KiB\"").contains("step"));
         assert!(why("values = [1, 1]").contains("twice"));
         assert!(why("values = []").contains("not empty"));
@@ -404,6 +416,8 @@ mod tests {
             });
             let sizes: Vec<u64> = sizes.collect();
             assert!(sizes.iter().all(|size| (4096..=1 << 20).contains(size) && size % 4096 == 0));
+            let yes = all.iter().filter(|one| one[2] == Value::Boolean(true)).count();
+            assert!((220..=292).contains(&yes), "half of 512: {yes}");
             let small = sizes.iter().filter(|size| **size < 64 << 10).count();
             assert!((190..=320).contains(&small), "half below the geometric mean: {small}");
         }

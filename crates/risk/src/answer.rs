@@ -478,7 +478,12 @@ mod tests {
         let full = of(Precision::Full);
         for (chances, risk) in full.iter().zip(&answer.risks) {
             assert_eq!(chances.missions, risk.missions);
+            // What waiting for a drive is worth is what is left of the chance where nobody waits.
+            let at_once = risk.what_ifs.iter().find(|one| one.what == AT_ONCE).expect("told");
+            let left = at_once.outcome.array.value / risk.missions[0].outcome.array.value;
+            assert_eq!(risk.waiting, (1.0 - left).clamp(0.0, 1.0));
         }
+        assert!(answer.risks[0].waiting > 0.2 && answer.risks[2].waiting == 0.0);
         assert_eq!(question.ratios(&full), answer.ratios);
         for (brief, full) in of(Precision::Brief).iter().zip(&full) {
             let (brief, full) = (brief.missions[0].array, full.missions[0].array);
@@ -643,6 +648,11 @@ mod tests {
         assert_eq!(ratios(&[1.0, 5.0], 1), ratios(&[5.0], 0));
         assert_eq!(ratios(&[1.0, 5.0], 0), ratios(&[1.0], 0));
         assert_ne!(ratios(&[1.0], 0), ratios(&[5.0], 0));
+        let of_draws = ratios(&[1.0, 5.0], 1)[0].array;
+        assert!(
+            of_draws.low < of_draws.central && of_draws.central < of_draws.high,
+            "{of_draws:?}"
+        );
     }
 
     #[test]

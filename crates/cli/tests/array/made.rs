@@ -309,10 +309,15 @@ fn nothing_is_made_over_what_is_there() {
         assert!(ran.stderr.contains(words), "{words}: {ran:?}");
     }
     nothing_is_made_over_what_is_on_a_log_device(&files);
-    let twice = [files[1].clone(), files[1].clone()];
-    let ran = create("raid1", &["--overwrite"], &twice);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("a member already"), "{ran:?}");
+    let again = format!("{}-again", files[1]);
+    fs::hard_link(&files[1], &again).unwrap();
+    for (again, code, words) in
+        [(files[1].clone(), 2, "is given twice"), (again, 1, "a member already")]
+    {
+        let ran = create("raid1", &["--overwrite"], &[files[1].clone(), again]);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(ran.stderr.contains(words), "{ran:?}");
+    }
 }
 
 /// The last of these files is that of the log device.

@@ -1,8 +1,9 @@
 //! What stands before block devices are overwritten: what is on them is shown, something that could be lost or somebody
 //! else's refuses them, each is confirmed by a name that stays, and their ends are saved.
 
-use std::io::{BufRead, IsTerminal};
-use std::os::unix::fs::FileTypeExt;
+use std::fs::File;
+use std::io::{self, BufRead, IsTerminal};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -139,7 +140,7 @@ pub(crate) fn confirm(consent: &Consent, devices: &[&Device]) -> Result<(), Fail
             }
         };
     }
-    if !std::io::stdin().is_terminal() {
+    if !io::stdin().is_terminal() {
         let hint = "give --yes with --confirm-id ID,.. or run it on a terminal";
         return Err(refused(format!("the devices are not confirmed; {hint}")));
     }
@@ -147,7 +148,7 @@ pub(crate) fn confirm(consent: &Consent, devices: &[&Device]) -> Result<(), Fail
         let path = device.path.display();
         note(&format!("Type the serial number or by-id name of {path} to destroy what is on it:"));
         let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line);
+        let read = io::stdin().lock().read_line(&mut line);
         read.map_err(|error| refused(format!("no answer: {error}")))?;
         if !device.identities().iter().any(|id| id == line.trim_end_matches(['\r', '\n'])) {
             return Err(refused(format!("that is not the name of {path}")));
@@ -195,6 +196,13 @@ pub(crate) fn ask(
         append(&mut log, &format!("{} {becomes}", lasting_name(device)))?;
     }
     Ok(true)
+}
+
+/// Clears what [`save`] saves of a device, which is open as `file`: no signature stays beside what is written next.
+pub(crate) fn clear_ends(file: &File, device: &Device) -> io::Result<()> {
+    let length = SAVED_BYTES.min(device.size);
+    let zeroes = vec![0; length as usize];
+    [0, device.size - length].into_iter().try_for_each(|at| file.write_all_at(&zeroes, at))
 }
 
 /// Saves the ends of all devices, says where and how to restore them; gives the log.

@@ -80,14 +80,8 @@ pub(super) fn creation(
         };
         size.map(whole).transpose()
     };
-    let device = |target: &Target| Ok(Device { sectors: target.sectors, id: random()? });
-    let log_device = |target: &Target| {
-        let [a, b, c, d, ..] = random()?;
-        Ok::<_, Failure>(LogDevice {
-            device: device(target)?,
-            first: u32::from_le_bytes([a, b, c, d]),
-        })
-    };
+    let device = |target: &Target| device(target.sectors);
+    let log_device = |target: &Target| log_device(device(target)?);
     let name = name(options)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Ok(Creation {
@@ -133,6 +127,17 @@ pub(super) fn name(options: &Create) -> Result<String, Failure> {
 /// A name behind that of a host, if there is one.
 pub(super) fn of_host(host: &str, name: &str) -> String {
     if host.is_empty() { name.to_owned() } else { format!("{host}:{name}") }
+}
+
+/// A device of a new array, with an identity by chance.
+pub(super) fn device(sectors: Sectors) -> Result<Device, Failure> {
+    Ok(Device { sectors, id: random()? })
+}
+
+/// The same with the first number of its journal.
+pub(super) fn log_device(device: Device) -> Result<LogDevice, Failure> {
+    let [a, b, c, d, ..] = random()?;
+    Ok(LogDevice { device, first: u32::from_le_bytes([a, b, c, d]) })
 }
 
 /// Random bytes of the system's.

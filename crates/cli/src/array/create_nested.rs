@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use raidlab_core::{Layout, Sector, Sectors};
 use raidlab_engine::{Engine, FileMember, FileOptions, MdOptions, Member};
-use raidlab_metadata::md::{Allowed, Creation, Device, Made, Plan, Version, assemble, inspect};
+use raidlab_metadata::md::{Allowed, Creation, Made, Plan, Version, assemble, inspect};
 use raidlab_metadata::{Source, Unreadable};
 
 use super::args::{BitmapChoice, Create};
-use super::create::{self, random};
+use super::create;
 use super::status::capacity;
 use super::targets::{Target, approve, targets};
 use crate::failure::Failure;
@@ -114,7 +114,7 @@ fn upper_options(options: &Create, layout: &Layout, floors: &[Option<Floor>]) ->
 
 /// The upper array, over what the lower ones will hold.
 fn above(options: &Create, layout: Layout, floors: &[Option<Floor>]) -> Result<Creation, Failure> {
-    let device = |floor: &Floor| Ok(Device { sectors: floor.capacity()?, id: random()? });
+    let device = |floor: &Floor| create::device(floor.capacity()?);
     let devices = floors.iter().map(|floor| floor.as_ref().map(device).transpose());
     let devices = devices.collect::<Result<Vec<_>, Failure>>()?;
     let none: Vec<Option<Target>> = devices.iter().map(|_| None).collect();

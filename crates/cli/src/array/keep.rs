@@ -1,21 +1,20 @@
 //! The layout of a study that is left on its devices as an array of Linux md.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use raidlab_core::consistency::ArrayId;
 use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Consistency, SECTOR_BYTES, Sectors, Size};
-use raidlab_engine::SAVED_BYTES;
 use raidlab_measure::Devices;
-use raidlab_metadata::md::{Creation, Device, LogDevice, Made, Plan, Version, WantedBitmap};
+use raidlab_metadata::md::{Creation, Made, Plan, Version, WantedBitmap};
 use raidlab_study::{NamedLayout, Study};
 
 use super::create;
 use super::examine::{hostname, uuid};
 use crate::compare::quoted;
+use crate::consent;
 use crate::failure::Failure;
 
 /// What the array is called, behind the name of this machine.
@@ -51,13 +50,9 @@ impl Keep {
         let log = with_role("log device").filter(|_| has_journal);
         let device = |index: usize| {
             let sectors = devices.each().nth(index).map_or(0, |one| one.size / SECTOR_BYTES);
-            Ok(Device { sectors: Sectors(sectors), id: create::random()? })
+            create::device(Sectors(sectors))
         };
-        let log_device = |index: usize| {
-            let [a, b, c, d, ..] = create::random()?;
-            let first = u32::from_le_bytes([a, b, c, d]);
-            Ok::<_, Failure>(LogDevice { device: device(index)?, first })
-        };
+        let log_device = |index: usize| create::log_device(device(index)?);
         let creation = Creation {
             version: Version::V1_2,
             devices: (0..members)
@@ -127,14 +122,9 @@ impl Keep {
             .zip(made)
             .map(|((path, file), made)| (Path::new(path), file, made))
             .collect();
-        let ends = vec![0; SAVED_BYTES as usize];
         for ((path, file, _), device) in all.iter().zip(&self.devices) {
-            let size = devices.claims()[*device].device().size;
-            let length = SAVED_BYTES.min(size);
-            for at in [0, size - length] {
-                file.write_all_at(&ends[..length as usize], at)
-                    .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-            }
+            consent::clear_ends(file, devices.claims()[*device].device())
+                .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
         }
         create::write(&all)?;
         Ok(format!("{} as array {} of Linux md", self.layout, uuid(&self.creation.array)))

@@ -2,11 +2,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
-use raidlab_engine::{Claim, Device, FileMember, FileOptions, SAVED_BYTES};
+use raidlab_engine::{Claim, Device, FileMember, FileOptions};
 use raidlab_metadata::Source;
 use raidlab_metadata::md::inspect;
 
@@ -128,12 +127,10 @@ impl Target {
     pub(super) fn clear_old(&self) -> Result<(), Failure> {
         let failed = |error: io::Error| failed(&self.path, &error);
         self.old.iter().try_for_each(|at| clear(&self.file, *at)).map_err(failed)?;
-        let Some(claim) = &self.device else { return Ok(()) };
-        let size = claim.device().size;
-        let length = SAVED_BYTES.min(size);
-        let ends = vec![0; length as usize];
-        let mut places = [0, size - length].into_iter();
-        places.try_for_each(|at| self.file.write_all_at(&ends, at)).map_err(failed)
+        match &self.device {
+            Some(claim) => consent::clear_ends(&self.file, claim.device()).map_err(failed),
+            None => Ok(()),
+        }
     }
 }
 

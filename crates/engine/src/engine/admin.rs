@@ -40,12 +40,6 @@ impl Engine {
         }
     }
 
-    /// Whether some data can be had from nobody, with the members that are out of service or not rebuilt and, if one
-    /// is named, without that one too.
-    pub fn is_lost_without(&self, member: Option<MemberIndex>) -> bool {
-        self.array.is_lost_without(member)
-    }
-
     /// Takes a member out of service, as an administrator would.
     ///
     /// # Errors

@@ -705,14 +705,7 @@ impl Creation {
     /// What the log device is given: a member's superblock with its own role, and the first block of the journal.
     fn made_log(&self, log: &LogDevice, array: &Superblock) -> Result<Made, Impossible> {
         let members = u64::from(self.layout.members);
-        let least = Sectors(array.data_offset + journal::least(members));
-        if log.device.sectors < least {
-            return Err(Impossible(format!(
-                "the log device has {}, and needs {least}: data would start at {} of it, as on members",
-                log.device.sectors,
-                Sectors(array.data_offset)
-            )));
-        }
+        journal::check_room(log.device.sectors, array.data_offset, members)?;
         let number = self.number_of_log() as u32;
         let mut made = self.made("the log device", number, &log.device, array, None)?;
         let (position, block) =

@@ -90,7 +90,8 @@ pub(super) fn on_engine<R: Send + 'static>(
 /// Takes a member out of service; one that data would be lost without only by force.
 fn fail(owner: &mut Owner, member: MemberIndex, force: bool) -> Result<Value, Value> {
     let work = move |engine: &mut Engine| {
-        let is_last = !engine.is_lost_without(None) && engine.is_lost_without(Some(member));
+        let array = engine.array();
+        let is_last = !array.is_lost_without(None) && array.is_lost_without(Some(member));
         if is_last && !force {
             return Ok(false);
         }

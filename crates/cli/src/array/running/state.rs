@@ -213,7 +213,7 @@ impl Names {
             "missing": out,
             "incomplete": incomplete,
             "survives_more": survives.saturating_sub(out + incomplete),
-            "lost": engine.is_lost_without(None),
+            "lost": engine.array().is_lost_without(None),
             "consistent": status.synced_to == raidlab_core::Sector::MAX,
             "members": members,
             "spares": self.spares.iter().map(|path| path.display().to_string()).collect::<Value>(),

@@ -27,11 +27,7 @@ pub(super) fn named(on: &OsStr) -> Option<Vec<PathBuf>> {
     let is_directory = std::fs::metadata(on).is_ok_and(|there| there.is_dir());
     let parts = on.as_bytes().split(|byte| *byte == b',');
     let paths: Vec<PathBuf> = parts.map(|part| OsStr::from_bytes(part).into()).collect();
-    let is_device = |path: &PathBuf| {
-        use std::os::unix::fs::FileTypeExt;
-        path.starts_with("/dev")
-            || std::fs::metadata(path).is_ok_and(|there| there.file_type().is_block_device())
-    };
+    let is_device = |path: &PathBuf| path.starts_with("/dev") || consent::is_device(path);
     (!is_directory && paths.iter().any(is_device)).then_some(paths)
 }
 

@@ -14,7 +14,7 @@ use super::super::{
     Aside, Cannot, Features, Impossible, Inspected, Joined, LogDevice, Role, Superblock, Version,
     join,
 };
-use super::{BLOCK, JournalFound, PAGE, begin_anew, least};
+use super::{BLOCK, JournalFound, PAGE, begin_anew, check_room};
 use crate::Places;
 use crate::md::Allowed;
 
@@ -156,13 +156,7 @@ fn of_log(
     now: u64,
 ) -> Result<Superblock, Impossible> {
     let (sectors, from) = (log.device.sectors, model.data_offset);
-    let least = Sectors(from + least(u64::from(model.members)));
-    if sectors < least {
-        return Err(Impossible(format!(
-            "the log device has {sectors}, and needs {least}: data would start at {} of it, as on members",
-            Sectors(from)
-        )));
-    }
+    check_room(sectors, from, u64::from(model.members))?;
     let mut roles = model.roles.clone();
     roles[usize::from(number)] = Role::Journal;
     Ok(Superblock {

@@ -15,12 +15,12 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use raidlab_core::Sector;
 use raidlab_core::consistency::ArrayId;
+use raidlab_core::{Sector, Sectors};
 
 use super::fields::{put, u16_at, u32_at, u64_at};
 use super::logs::{BLOCK, JOURNAL_MAGIC, raw};
-use super::{JournalBlock, Role, Superblock};
+use super::{Impossible, JournalBlock, Role, Superblock};
 use crate::Source;
 
 pub use added::{AddedJournal, add};
@@ -50,6 +50,18 @@ const FLUSHED: u16 = 2;
 pub const fn least(members: u64) -> u64 {
     let pages = TURNS * (members + MOST_HEADS);
     PAGE * if pages > LEAST_PAGES { pages } else { LEAST_PAGES }
+}
+
+/// That a log device has room behind where data start, in sectors, on as many members.
+pub(super) fn check_room(device: Sectors, from: u64, members: u64) -> Result<(), Impossible> {
+    let least = Sectors(from + least(members));
+    if device >= least {
+        return Ok(());
+    }
+    Err(Impossible(format!(
+        "the log device has {device}, and needs {least}: data would start at {} of it, as on members",
+        Sectors(from)
+    )))
 }
 
 /// What a journal cannot be replayed for.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::worst::{Bench, config, layouts, tight};
-use raidlab_core::contract::{Event, IoOp, IoOutcome, MemberIo, Outcome, Segment, Work};
+use raidlab_core::contract::{Admin, Event, IoOp, IoOutcome, MemberIo, Outcome, Segment, Work};
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 
@@ -279,6 +279,39 @@ fn a_full_list_takes_the_member_out_of_service() {
     }
     assert!(bench.has(Event::MemberFailed(M(0))));
     read_all(&mut bench).expect("recovered");
+}
+
+/// Two members are bad in one place, their lists are full, and neither can go out of service: mending each reads the
+/// other, which must not begin its mending again for ever.
+#[test]
+fn two_members_that_are_bad_in_one_place_are_not_mended_in_turns_for_ever() {
+    let layout = Layout::new(Level::Raid4, 4).with_chunk(Sectors(8));
+    let mut config = config(&layout, Limits::default());
+    config.settings.most_bad_blocks = 1;
+    let mut bench = Bench::new(&config, 1);
+    bench.fail(2);
+    bench.add(2);
+    // What a member has that is being rebuilt is good, and no other can be done without.
+    let is_beyond = |bench: &Bench| {
+        let told = |event: &Event| matches!(event, Event::Progress { done, .. } if done.0 >= 32);
+        bench.driver.events.iter().any(told)
+    };
+    bench.load_nothing_until(is_beyond);
+    bench.admin(Admin::StopBackground);
+    let bad = latent(&mut bench, &[(0, 1), (1, 1)], true);
+    let read = |bench: &mut Bench, at: u64| {
+        for chunk in [0, 8] {
+            let read = bench.driver.read(chunk + at, 1);
+            assert!(matches!(read, Err(Outcome::MediaError { .. })), "{at}: {read:?}");
+            bench.settle_all();
+        }
+        [0, 1].map(|member| bench.driver.array.bad_blocks(M(member)).collect::<Vec<_>>())
+    };
+    let lists = read(&mut bench, 1);
+    assert_eq!(lists, [vec![(Sector(1), Sectors(1))], vec![(Sector(1), Sectors(1))]]);
+    bad.borrow_mut().extend([(0, 4), (1, 4)]);
+    assert_eq!(read(&mut bench, 4), lists, "they are full");
+    assert!([0, 1].iter().all(|member| !bench.driver.array.is_failed(M(*member))));
 }
 
 #[test]

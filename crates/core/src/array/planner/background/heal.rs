@@ -126,7 +126,10 @@ impl Array {
             }
             Task::Heal(member) => {
                 let role = window.role_of(&self.setup, member).unwrap_or(0);
-                self.list_bad(&window, role, member);
+                if !self.list_bad(&window, role, member) {
+                    // Mending another member that is bad here too would read this one, and begin its mending again.
+                    self.background.windows[slot].sick = None;
+                }
                 self.notify_run(slot, 0, Finding::Bad(Roles::one(role)));
                 self.background.windows[slot].give_up_window();
             }
@@ -151,11 +154,11 @@ impl Array {
         self.notify_run(slot, 0, Finding::Bad(bad));
     }
 
-    /// Lists the part as bad on the device of a role. A device whose list is full goes out of
-    /// service.
-    fn list_bad(&mut self, window: &ResyncWindow, role: u16, device: MemberIndex) {
+    /// Lists the part as bad on the device of a role; whether it is. A device whose list is full goes out of
+    /// service, unless it is the last to have something.
+    fn list_bad(&mut self, window: &ResyncWindow, role: u16, device: MemberIndex) -> bool {
         if self.setup.has_bug(Bug::BadBlockForgotten) {
-            return;
+            return false;
         }
         let at = window.place(&self.setup, role).at.0;
         let (from, to) = (at + u64::from(window.part.0), at + u64::from(window.part.1));
@@ -167,9 +170,12 @@ impl Array {
             if self.setup.is_member(device) {
                 self.members.note_partial(device);
             }
-        } else if !self.setup.is_member(device) || !self.members.is_last_copy(&self.setup, device) {
+            return true;
+        }
+        if !self.setup.is_member(device) || !self.members.is_last_copy(&self.setup, device) {
             self.fail_device(device);
         }
+        false
     }
 
     /// A write went well: what it covers is no longer bad.

@@ -516,9 +516,19 @@ fn copies(devices: &mut Devices<'_>) {
 /// one. Spares have no say.
 fn newest<'a>(devices: &Devices<'a>) -> Option<&'a Superblock> {
     let members = || devices.there().filter(|(_, one)| member(one.role()).is_some());
+    let has = |one: &Superblock, other: &Superblock| member(one.role_of(other.number)).is_some();
+    // The number of version 0.90 says nothing of which device it is: unless both know a third member, another device
+    // may have come into the place of the one that calls the other gone.
+    let know_a_third = |one: &Superblock, other: &Superblock| {
+        let third = |third: &Superblock| ![one.number, other.number].contains(&third.number);
+        members().any(|(_, any)| third(any) && has(one, any) && has(other, any))
+    };
     let went_on_without = |one: &Superblock| {
         let is_left = |other: &Superblock| {
-            other.events == one.events && !names(one, other) && names(other, one)
+            other.events == one.events
+                && !has(one, other)
+                && has(other, one)
+                && (one.v0.is_none() || know_a_third(one, other))
         };
         members().filter(|(_, other)| is_left(other)).count()
     };

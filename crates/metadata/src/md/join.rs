@@ -14,7 +14,7 @@ use super::format::{HISTORY, PARTIAL_PARITY, room, unnamed};
 use super::kept::Kept;
 use super::{
     Allowed, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, PplSeen, Role,
-    Superblock, Why, journal,
+    Superblock, V0Device, Why, journal,
 };
 use crate::{Looked, Places, geom};
 
@@ -85,10 +85,14 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
     };
     let log_header = log_header(all, &assembly.places, consistency)?;
     writable(&assembly, newest)?;
-    let named = unnamed(newest);
-    let mut absent = assembly.failed();
-    absent.iter_mut().zip(named).for_each(|(word, named)| *word &= !named);
+    let awaited = awaited(newest, all, &assembly);
     let mut state = state(&with, newest, consistency, all, &assembly.places);
+    let mut absent = assembly.failed();
+    for (word, awaited) in awaited.into_iter().enumerate() {
+        state.failed[word] &= !awaited;
+        state.rebuilding[word] |= awaited;
+        absent[word] &= !state.failed[word];
+    }
     let mut former_journal = None;
     if is_given_up {
         let number = newest.roles.iter().position(|role| *role == Role::Journal);
@@ -159,6 +163,29 @@ fn journal(
             Ok(None)
         }
     }
+}
+
+/// Places that a spare of version 0.90 may be in that the newest has and that is not there: a member that is being
+/// rebuilt is a spare, which has no place in superblocks, and may have gone on when all others failed. So it is missing,
+/// not failed.
+fn awaited(newest: &Superblock, all: &[Inspected], assembly: &super::Assembly) -> [u64; 2] {
+    let mut awaited = [0; 2];
+    let Some(v0) = &newest.v0 else { return awaited };
+    let out = assembly.out.iter().filter(|out| out.why == Why::Spare);
+    let given: Vec<u32> = out.filter_map(|out| Some(all[out.given].superblock()?.number)).collect();
+    let is_missing = |(number, line): (u32, &V0Device)| {
+        line.is_spare()
+            && line.number == number
+            && number >= newest.members
+            && !given.contains(&number)
+    };
+    let mut empty = unnamed(newest);
+    for _ in (0..).zip(&v0.table).filter(|line| is_missing(*line)) {
+        let Some(at) = empty.iter().position(|word| *word != 0) else { break };
+        awaited[at] |= empty[at] & empty[at].wrapping_neg();
+        empty[at] &= empty[at] - 1;
+    }
+    awaited
 }
 
 /// Sectors that the array may have in the journal of a device.

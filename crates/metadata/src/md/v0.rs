@@ -125,6 +125,11 @@ impl V0Device {
         Self { number, place: number, state, ..Self::default() }
     }
 
+    /// Whether it is a spare or being rebuilt, unless it is a line of nobody.
+    pub(super) fn is_spare(self) -> bool {
+        self.state & !(Self::WRITE_MOSTLY | Self::FAIL_FAST) == 0
+    }
+
     /// What it is to the array; one that is active and not in sync is being reshaped to, and nothing else.
     fn role(self) -> Role {
         match (self.state, u16::try_from(self.place)) {

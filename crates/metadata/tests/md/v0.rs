@@ -7,7 +7,7 @@ use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 use raidlab_metadata::md::{
     ALL, Allowed, Aside, Assembly, BitmapSeen, ByteOrder, Cannot, Creation, Damage, Features,
     Inspected, Md, Obstacle, Role, Superblock, V0Device, Version, WantedBitmap, Why, assemble,
-    inspect, layout,
+    inspect, join, layout,
 };
 use raidlab_metadata::{MetadataFormat, RecordWriter};
 
@@ -304,6 +304,46 @@ fn who_left_is_not_taken_for_who_came_instead() {
     // A copy: which of both was written last nothing tells.
     let both = decide(&[a, b.clone(), b, c]).unwrap();
     assert_eq!(out(&both), [(1, Why::Contested(1)), (2, Why::Contested(1))]);
+}
+
+/// One member alone was told of a state, and the others went on without it to as many events, one of them not yet told:
+/// it is out, in whatever order they are given.
+#[test]
+fn who_was_left_out_does_not_come_back_with_as_many_events() {
+    let newer = |gone: &'static [usize]| {
+        move |one: &mut Superblock| {
+            gone.iter().for_each(|number| say(one, *number, 9));
+            one.events += 1;
+        }
+    };
+    let a = member("five", 0, &same);
+    let (b, c) = (member("five", 1, &newer(&[])), member("five", 2, &newer(&[1])));
+    for order in [[&a, &b, &c], [&c, &b, &a], [&b, &a, &c]] {
+        let at = order.iter().position(|one| **one == b).expect("there");
+        let decided = decide(&order.map(Clone::clone)).unwrap();
+        assert_eq!((decided.missing(), out(&decided)), (vec![1], vec![(at, Why::Failed)]));
+    }
+}
+
+/// A member that is being rebuilt is a spare. One that is not there may have gone on when all others failed.
+#[test]
+fn a_spare_that_is_missing_from_a_degraded_array_is_asked_for() {
+    let absent = |gone: &[usize], places: &[u32], with_spare: bool| {
+        let degrade = |one: &mut Superblock| gone.iter().for_each(|number| say(one, *number, 9));
+        let mut all: Vec<_> = places.iter().map(|place| member("five", *place, &degrade)).collect();
+        if with_spare {
+            let mut spare = read("spare");
+            degrade(&mut spare);
+            all.push(spare);
+        }
+        let all: Vec<Inspected> = all.iter().map(|one| seen(device(one))).collect();
+        join(&all, &Allowed::default()).unwrap().absent
+    };
+    assert_eq!(absent(&[1], &[0, 2], false), [0b10, 0]);
+    assert_eq!(absent(&[1], &[0, 2], true), [0, 0]);
+    // A spare in nobody's place is not missed, nor is who failed when there was none.
+    assert_eq!(absent(&[], &[0, 1, 2], false), [0, 0]);
+    assert_eq!(absent(&[1, 3], &[0, 2], false), [0, 0]);
 }
 
 /// A member that was being rebuilt went on alone, and is a spare: what was written since is on it only.

@@ -6,7 +6,7 @@
 //! acknowledged before it began has covered. After a crash, what the table in
 //! [`raidlab_core::consistency`] excepts may be anything:
 //!
-//! * mode `none`, levels with parity: in rows with writes that were not durable, what a lost member
+//! * mode `none`, levels with parity: in rows with writes or discards that were not durable, what a lost member
 //!   held, however much later it is lost;
 //! * `resync` and `bitmap`: the same, when the administrator forced a start with members missing;
 //! * `ppl`: sectors written and not durable, of a member lost at the start or before the log was
@@ -64,6 +64,8 @@ pub struct Oracle {
     candidates: Vec<Candidate>,
     /// Since when a sector may hold anything; 0 when it may not.
     anything: Vec<u32>,
+    /// When a discard of a sector that is not durable was answered, [`IN_FLIGHT`] until then; 0 when there is none.
+    discarded: Vec<u32>,
     /// Rows whose parity may be wrong, since not all written to them was durable at a crash.
     holes: Vec<bool>,
     /// Sectors with writes that were not durable at the last crash.
@@ -81,6 +83,7 @@ impl Clone for Oracle {
             has_candidates: Vec::new(),
             candidates: Vec::new(),
             anything: Vec::new(),
+            discarded: Vec::new(),
             holes: Vec::new(),
             loose: Vec::new(),
             reads: Vec::new(),
@@ -98,6 +101,7 @@ impl Clone for Oracle {
         self.has_candidates.clone_from(&other.has_candidates);
         self.candidates.clone_from(&other.candidates);
         self.anything.clone_from(&other.anything);
+        self.discarded.clone_from(&other.discarded);
         self.holes.clone_from(&other.holes);
         self.loose.clone_from(&other.loose);
         self.reads.clone_from(&other.reads);
@@ -115,6 +119,7 @@ impl Oracle {
             has_candidates: vec![false; sectors],
             candidates: Vec::new(),
             anything: vec![0; sectors],
+            discarded: vec![0; sectors],
             holes: vec![false; shape.rows()],
             loose: vec![false; sectors],
             reads: Vec::new(),
@@ -182,18 +187,21 @@ impl Oracle {
         for candidate in &mut self.candidates {
             candidate.durable |= candidate.well && candidate.ended < moment;
         }
+        self.discarded.iter_mut().filter(|ended| **ended < moment).for_each(|ended| *ended = 0);
         self.prune();
     }
 
     /// What these sectors hold matters to nobody any more: a discard is submitted.
     pub fn discard(&mut self, at: u64, len: u64) {
         self.anything[at as usize..(at + len) as usize].fill(IN_FLIGHT);
+        self.discarded[at as usize..(at + len) as usize].fill(IN_FLIGHT);
     }
 
     /// A discard is answered, in whatever way.
     pub fn discarded(&mut self, at: u64, len: u64) {
         let now = self.tick();
         self.anything[at as usize..(at + len) as usize].fill(now);
+        self.discarded[at as usize..(at + len) as usize].fill(now);
     }
 
     /// Forgets what a durable write has covered, for all reads under way too.
@@ -311,7 +319,13 @@ impl Oracle {
     pub fn crash(&mut self) {
         self.reads.clear();
         self.prune();
-        let Self { candidates, holes, loose, shape, .. } = self;
+        let Self { candidates, discarded, holes, loose, shape, .. } = self;
+        // Members may have lost the zeroes that parity counts on.
+        for (sector, ended) in (0..).zip(discarded.iter_mut()) {
+            if std::mem::take(ended) > 0 && shape.rows() > 0 {
+                holes[shape.row_of(sector)] = true;
+            }
+        }
         for candidate in candidates.iter_mut() {
             let sector = u64::from(candidate.sector);
             if candidate.sent > 0 {
@@ -426,8 +440,10 @@ impl Oracle {
             key = mix(mix(mix(key, c.value), state), u64::from(c.sector) << 2 | flags);
         }
         let mut word = 0u64;
-        let flags = self.anything.iter().map(|since| *since > 0).chain(self.holes.iter().copied());
-        for (index, flag) in (1..).zip(flags.chain(self.loose.iter().copied())) {
+        let is_set = |since: &u32| *since > 0;
+        let since = self.anything.iter().chain(&self.discarded).map(is_set);
+        let flags = since.chain(self.holes.iter().chain(&self.loose).copied());
+        for (index, flag) in (1..).zip(flags) {
             word = word << 1 | u64::from(flag);
             if index % 64 == 0 {
                 key = mix(key, word);

@@ -257,3 +257,22 @@ fn a_lost_member_opens_the_write_hole_only_where_the_table_says() {
         assert!(!oracle.is_open(0), "not lost: {mode:?}");
     }
 }
+
+/// Parity counts on the zeroes of a discard that members may lose.
+#[test]
+fn a_discard_that_was_not_flushed_opens_the_write_hole_of_its_row() {
+    for (is_flushed, is_open) in [(false, true), (true, false)] {
+        let mut oracle = oracle(Level::Raid5, 3, Consistency::Resync);
+        oracle.discard(0, 1);
+        oracle.discarded(0, 1);
+        let moment = oracle.flush();
+        if is_flushed {
+            oracle.flushed(moment);
+        }
+        oracle.write(1, 2, [12].into_iter());
+        oracle.written(1, true, true);
+        oracle.crash();
+        oracle.lose(2, true);
+        assert_eq!(oracle.is_open(2), is_open, "flushed: {is_flushed}");
+    }
+}

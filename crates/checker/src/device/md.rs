@@ -405,6 +405,27 @@ impl Drives {
         }
     }
 
+    /// Members that are out of service by a spare's superblock of version 0.90 that is newer than those of all members:
+    /// a member that is being rebuilt is one, and may have gone on when all others failed.
+    pub(crate) fn told_by_spares(&self) -> Set {
+        let Some(records) = self.bytes.as_deref() else { return 0 };
+        if records.format != Format::Md(Version::V0_90) {
+            return 0;
+        }
+        let all = (0..self.count() / 2).map(MemberIndex);
+        let seen: Vec<_> = all.map(|one| inspect(&mut View::of(self, records, one))).collect();
+        let (spares, members): (Vec<_>, Vec<_>) = seen
+            .iter()
+            .filter_map(Inspected::superblock)
+            .partition(|one| one.role() == Role::Spare);
+        let newest = members.iter().map(|one| one.events).max().unwrap_or(0);
+        let last = spares.iter().filter(|one| one.events > newest).max_by_key(|one| one.events);
+        last.map_or(0, |last| {
+            let is_out = |place: &u16| !last.roles.contains(&Role::Member(*place));
+            (0..self.count() / 2).filter(is_out).fold(0, |out, place| out | 1 << place)
+        })
+    }
+
     /// A superblock of another array stands on a drive, in the same state.
     pub(super) fn give_to_another_md(&mut self, records: &mut Records, device: MemberIndex) {
         let seen = inspect(&mut View::of(self, records, device));

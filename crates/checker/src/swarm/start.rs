@@ -35,6 +35,7 @@ impl Run {
                 Started::Well => return self.started(),
                 Started::Refused(refused) => refused,
             };
+            let untold = self.harness.untold(lost | set_of(allow.without), &refused);
             match refused {
                 // Who served last is gone, and with it what was written since the others left: a
                 // start without would go back in time, which only an administrator may want.
@@ -63,6 +64,8 @@ impl Run {
                     self.over = true;
                     return Ok(());
                 }
+                // Of version 0.90 superblocks do not tell what became of them.
+                _ if untold != 0 => lost |= untold,
                 other => {
                     let what =
                         format!("does not start: {other} (harmed {:#b})", self.budget.harmed);
@@ -111,7 +114,8 @@ impl Run {
         let gone = (0..self.members()).filter(|m| drives.is_gone(MemberIndex(*m)));
         let away = gone.fold(lost, |set, member| set | 1 << member);
         let all = all_of(self.members());
-        !self.harness.shape().survives((away | drives.said_to_be_out(self.members())) & all)
+        let out = drives.said_to_be_out(self.members()) | drives.told_by_spares();
+        !self.harness.shape().survives((away | out) & all)
     }
 
     /// Which members are lost with the power, and whose superblock is damaged.

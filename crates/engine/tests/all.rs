@@ -28,6 +28,7 @@ mod md_journal;
 mod md_journal_added;
 mod md_journal_replay;
 mod md_journal_unreadable;
+mod md_new;
 mod md_ppl;
 mod members;
 mod metadata;

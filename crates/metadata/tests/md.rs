@@ -308,6 +308,28 @@ fn a_new_array_lies_as_mdadm_has_it() {
     }
 }
 
+/// A bit of the bitmap stands for what is asked for, as long as there is room for all bits.
+#[test]
+fn a_bitmap_has_the_chunk_that_is_asked_for() {
+    let plan = |chunk: u64| {
+        let bitmap = WantedBitmap::Chunk(Sectors(chunk));
+        // 30,720 bits have room, and data start at 2 MiB.
+        Creation { bitmap, ..device::creation(Layout::new(Level::Raid5, 4), 4096 + 16 * 30_720) }
+            .plan()
+    };
+    let one = plan(16).unwrap();
+    let bitmap = one.bitmap.unwrap();
+    assert_eq!((bitmap.chunk, bitmap.bits()), (8192, Some(30_720)));
+    assert_eq!(one.members[0].as_ref().unwrap().superblock.bad_blocks.offset, 16);
+    assert_eq!(plan(1 << 17).unwrap().bitmap.unwrap().chunk, 64 << 20);
+    for chunk in [8, 24, 0, 1 << 23, 1 << 40] {
+        let told = plan(chunk).unwrap_err().to_string();
+        assert!(told.ends_with("for a power of two from 8KiB to 2GiB"), "{chunk}: {told}");
+    }
+    let raid0 = device::creation(Layout::new(Level::Raid0, 4), 131_072);
+    assert!(Creation { bitmap: WantedBitmap::Chunk(Sectors(16)), ..raid0 }.plan().is_err());
+}
+
 /// On 1.0 data end where the bitmap, the list of bad blocks and the superblock begin, counted from the last multiple of
 /// 8 sectors.
 #[test]

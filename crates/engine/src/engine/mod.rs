@@ -13,6 +13,7 @@ mod journal_added;
 mod journal_lost;
 mod journal_replay;
 mod md;
+mod md_new;
 mod records;
 mod release;
 mod room;
@@ -191,6 +192,11 @@ impl Engine {
     /// The members, to be read past the array; absent ones hold nothing.
     pub fn members_mut(&mut self) -> &mut [Member] {
         &mut self.members[..self.count]
+    }
+
+    /// Where the data of a member start on it: its addresses within the array count from there.
+    pub fn data_start(&self, member: MemberIndex) -> Sectors {
+        Sectors(self.starts.get(member.at()).copied().unwrap_or(0))
     }
 
     /// A member, its replacement or the log device, by the core's number, to be changed behind the

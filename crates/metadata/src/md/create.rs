@@ -21,8 +21,10 @@ const MIB: u64 = 2048;
 const PAGE: u64 = 8;
 /// Sectors kept for partial parity.
 const PPL: u64 = 2048;
-/// A bit of the bitmap stands for at least so many bytes.
+/// A bit of the bitmap stands for at least so many bytes where nobody says how many.
 const LEAST_BITMAP_CHUNK: u64 = 64 << 20;
+/// The least that a bit may stand for, in bytes.
+const LEAST_BITMAP_UNIT: u64 = 4096;
 /// mdadm adds a bitmap by itself where a member has more for data: 100 GiB.
 const BITMAP_FROM: u64 = 100 << 21;
 /// Members of partial parity at most.
@@ -38,6 +40,15 @@ pub enum WantedBitmap {
     None,
     /// Yes.
     Internal,
+    /// Yes, with a bit for so much: a power of two.
+    Chunk(Sectors),
+}
+
+impl WantedBitmap {
+    /// Whether one is asked for.
+    const fn is_asked(self) -> bool {
+        matches!(self, Self::Internal | Self::Chunk(_))
+    }
 }
 
 /// A device for a new array.
@@ -173,6 +184,18 @@ const fn bitmap_room(sectors: u64) -> u64 {
     }
 }
 
+/// Bytes that a bit stands for, as asked; `least` is with how many there is room for all bits.
+fn asked_chunk(asked: Sectors, least: u64) -> Result<u32, Impossible> {
+    let bytes = asked.0.checked_mul(SECTOR_BYTES).and_then(|bytes| u32::try_from(bytes).ok());
+    let is_right = |bytes: &u32| bytes.is_power_of_two() && u64::from(*bytes) >= least;
+    bytes.filter(is_right).ok_or_else(|| {
+        let least = Sectors(least / SECTOR_BYTES);
+        Impossible(format!(
+            "a bit of the bitmap cannot stand for {asked}: for a power of two from {least} to 2GiB"
+        ))
+    })
+}
+
 impl Creation {
     /// Where everything goes, and the bytes.
     ///
@@ -195,7 +218,7 @@ impl Creation {
         };
         let chunk = self.layout.chunk.0;
         let size = self.size(data)?;
-        let bitmap = self.has_bitmap(size).then(|| self.bitmap(size));
+        let bitmap = self.has_bitmap(size).then(|| self.bitmap(size)).transpose()?;
         let mut superblock = Superblock {
             features: Features(0),
             array: self.array,
@@ -291,7 +314,7 @@ impl Creation {
                 "partial parity is logged on raid5 of at most {MOST_PPL} members"
             ));
         }
-        if self.ppl && self.bitmap == WantedBitmap::Internal {
+        if self.ppl && self.bitmap.is_asked() {
             return wrong("an array has a bitmap or a log of partial parity, not both".into());
         }
         if self.journal.is_some() {
@@ -300,7 +323,7 @@ impl Creation {
         if self.version == Version::V0_90 {
             self.check_v0()?;
         }
-        if self.bitmap == WantedBitmap::Internal && !layout.level.is_redundant() {
+        if self.bitmap.is_asked() && !layout.level.is_redundant() {
             return wrong(format!(
                 "{} has no redundancy that a bitmap could be about",
                 layout.level
@@ -325,7 +348,7 @@ impl Creation {
                 self.version
             ));
         }
-        if self.bitmap == WantedBitmap::Internal || self.ppl {
+        if self.bitmap.is_asked() || self.ppl {
             let other = if self.ppl { "a log of partial parity" } else { "a bitmap" };
             return wrong(format!("an array has a journal or {other}, not both"));
         }
@@ -472,7 +495,7 @@ impl Creation {
         let has_log = self.ppl || self.journal.is_some();
         match self.bitmap {
             WantedBitmap::None => false,
-            WantedBitmap::Internal => true,
+            WantedBitmap::Internal | WantedBitmap::Chunk(_) => true,
             WantedBitmap::Auto => {
                 self.layout.level.is_redundant() && !has_log && size > BITMAP_FROM
             }
@@ -480,7 +503,7 @@ impl Creation {
     }
 
     /// The bitmap of members of which so much is used.
-    fn bitmap(&self, size: u64) -> Bitmap {
+    fn bitmap(&self, size: u64) -> Result<Bitmap, Impossible> {
         let covered = match self.layout.level.redundancy() {
             Redundancy::Copies => {
                 let copies = u64::from(self.layout.near) * u64::from(self.layout.far);
@@ -494,27 +517,31 @@ impl Creation {
         };
         let room = room * SECTOR_BYTES;
         let most = (room - BITMAP_HEAD as u64) * 8;
-        let mut chunk = 4096;
-        while covered.div_ceil(chunk / SECTOR_BYTES) > most {
-            chunk *= 2;
+        let mut least = LEAST_BITMAP_UNIT;
+        while covered.div_ceil(least / SECTOR_BYTES) > most {
+            least *= 2;
         }
+        let chunk = match self.bitmap {
+            WantedBitmap::Chunk(asked) => asked_chunk(asked, least)?,
+            _ => least.max(LEAST_BITMAP_CHUNK) as u32,
+        };
         let (mut array, mut events) = (self.array, 0);
         if self.version == Version::V0_90 {
             v0::swap_id(&mut array);
             events = v0::FIRST_EVENTS;
         }
-        Bitmap {
+        Ok(Bitmap {
             kind: BitmapKind::Plain,
             array,
             events,
             events_cleared: 0,
             covered,
             state: 0,
-            chunk: chunk.max(LEAST_BITMAP_CHUNK) as u32,
+            chunk,
             delay: 5,
             write_behind: 0,
             reserved: 0,
-        }
+        })
     }
 
     /// Whether superblocks stand at the end of a device, and data start at its start.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use raidlab_core::geometry::{Geometry, Holds, Nested, Place};
-use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector};
+use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
 use raidlab_engine::{EngineError, Holding, Member};
 
 use super::pattern::{self, BLOCK};
@@ -42,29 +42,38 @@ pub(super) struct Known<'a> {
     pub(super) zeroed: bool,
 }
 
-/// Reads what is known of every member up to its end and compares it: the first wrong sector of each.
+/// What is read of a member.
+#[derive(Clone, Copy)]
+pub(super) struct Area {
+    /// Where its data start; everything else counts from there.
+    pub(super) start: Sectors,
+    /// Up to where they are good; 0: it is not read.
+    pub(super) end: u64,
+}
+
+/// Reads what is known of every member in its area and compares it: the first wrong sector of each.
 ///
 /// # Errors
 /// When a member cannot be read, or `cancel` was set.
 pub(super) fn sweep(
     members: &mut [Member],
-    ends: &[u64],
+    areas: &[Area],
     known: &Known<'_>,
     cancel: &AtomicBool,
 ) -> Result<Vec<Place>, EngineError> {
-    let all = (0..).map(MemberIndex).zip(members).zip(ends.iter().copied());
+    let all = (0..).map(MemberIndex).zip(members).zip(areas.iter().copied());
     let mut shares: Vec<Vec<_>> = Vec::new();
-    for (n, ((index, member), end)) in all.filter(|(_, end)| *end > 0).enumerate() {
+    for (n, ((index, member), area)) in all.filter(|(_, area)| area.end > 0).enumerate() {
         match shares.get_mut(n % SIDE_BY_SIDE) {
-            Some(share) => share.push((index, member, end)),
-            None => shares.push(vec![(index, member, end)]),
+            Some(share) => share.push((index, member, area)),
+            None => shares.push(vec![(index, member, area)]),
         }
     }
-    let runs = known.runs(ends.iter().copied().max().unwrap_or(0));
-    let check = |share: Vec<(MemberIndex, &mut Member, u64)>| {
+    let runs = known.runs(areas.iter().map(|area| area.end).max().unwrap_or(0));
+    let check = |share: Vec<(MemberIndex, &mut Member, Area)>| {
         let mut found = Vec::new();
-        for (index, member, end) in share {
-            found.extend(known.first_wrong(index, member, end, &runs, cancel)?);
+        for (index, member, area) in share {
+            found.extend(known.first_wrong(index, member, area, &runs, cancel)?);
         }
         Ok::<_, EngineError>(found)
     };
@@ -123,7 +132,7 @@ impl Known<'_> {
         &self,
         index: MemberIndex,
         member: &mut Member,
-        end: u64,
+        Area { start, end }: Area,
         runs: &[u64],
         cancel: &AtomicBool,
     ) -> Result<Option<Place>, EngineError> {
@@ -143,7 +152,7 @@ impl Known<'_> {
             let at = first / SECTORS * SECTORS;
             let run = (last + 1).next_multiple_of(SECTORS).min(end) - at;
             let bytes = &mut memory[skip..skip + run as usize * SECTOR];
-            member.read_direct(Sector(at), bytes)?;
+            member.read_direct(Sector(at) + start, bytes)?;
             if let Some(sector) = self.wrong_in(index, at, bytes, &mut blocks) {
                 return Ok(Some(Place { member: index, at: Sector(sector) }));
             }

@@ -9,7 +9,7 @@ use raidlab_workload::processes::Asked;
 use raidlab_workload::raw::Request;
 
 use super::batch::Client;
-use super::known::{Expected, Known, sweep};
+use super::known::{Area, Expected, Known, sweep};
 use super::pattern::{self, BLOCK};
 use super::{RawTarget, Source};
 
@@ -91,11 +91,12 @@ impl RawTarget {
         if array.is_failed(place.member) || place.at >= array.good_to(place.member) {
             return Ok(None);
         }
+        let start = self.engine.data_start(place.member);
         let Some(member) = self.engine.member_mut(place.member) else { return Ok(None) };
         let block = u64::from(member.config().logical_block);
         let from = Sector(place.at.0 / block * block);
         let mut bytes = vec![0; block as usize * SECTOR];
-        member.read_direct(from, &mut bytes)?;
+        member.read_direct(from + start, &mut bytes)?;
         let skip = (place.at.0 - from.0) as usize * SECTOR;
         Ok(self.compare(place, &bytes[skip..skip + SECTOR]))
     }
@@ -116,19 +117,21 @@ impl RawTarget {
         }
         let array = self.engine.array();
         let geometry = array.geometry().clone();
-        let mut ends = Vec::new();
+        let mut areas = Vec::new();
         for (index, member) in self.engine.members().iter().enumerate() {
             let index = MemberIndex(index as u16);
+            let start = self.engine.data_start(index);
             let block = u64::from(member.config().logical_block);
             let used = geometry.used(index).0;
-            let whole = used.next_multiple_of(block).min(member.config().sectors.0);
+            let room = member.config().sectors.0.saturating_sub(start.0);
+            let whole = used.next_multiple_of(block).min(room);
             // A member being rebuilt is good so far only.
             let end = whole.min(array.good_to(index).0 / block * block);
-            ends.push(if array.is_failed(index) { 0 } else { end });
+            areas.push(Area { start, end: if array.is_failed(index) { 0 } else { end } });
         }
         let (members, versions) = (self.engine.members().len() as u16, &self.versions);
         let known = Known { members, geometry, versions, zeroed: self.zeroed };
-        let wrong = sweep(self.engine.members_mut(), &ends, &known, cancel)?;
+        let wrong = sweep(self.engine.members_mut(), &areas, &known, cancel)?;
         let mut found = Vec::new();
         for place in wrong {
             found.extend(self.check_sector(place)?);
@@ -144,8 +147,8 @@ impl RawTarget {
             Expected::Unknown => return None,
         };
         let position = (0..SECTOR).find(|i| expected[*i] != found[*i])?;
-        let data_offset =
-            self.engine.members().get(place.member.at()).map_or(0, Member::data_offset);
+        let before = self.engine.members().get(place.member.at()).map_or(0, Member::data_offset);
+        let data_offset = before + self.engine.data_start(place.member).bytes();
         Some(Mismatch {
             member: Some(place.member),
             member_offset: data_offset + place.at.bytes() + position as u64,

@@ -7,9 +7,10 @@ use crate::common::{Random, TestDirectory, file_members, layouts, memory_members
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
-    Engine, EngineConfig, EngineErrorKind, FileIo, FileMember, FileOptions, Holding, Member,
-    NullMember,
+    Engine, EngineConfig, EngineErrorKind, FileIo, FileMember, FileOptions, Holding, MdOptions,
+    Member, NullMember,
 };
+use raidlab_metadata::md::{Creation, Device as MdDevice, Version, WantedBitmap};
 use raidlab_targets::{RawTarget, RunDirectory};
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Kind, Setting, Simple, Workload};
@@ -187,6 +188,53 @@ fn the_sweep_finds_any_flipped_byte() {
             }
             flip(&mut target, member, at);
         }
+    }
+}
+
+/// An array of md's on members in memory, whose data do not start where members do.
+fn target_of_md(layout: &str) -> RawTarget {
+    const SECTORS: Sectors = Sectors(6144);
+    let layout: Layout = layout.parse().expect("is a layout");
+    let device = MdDevice { sectors: SECTORS, id: [0; 16] };
+    let members = memory_members(layout.drives(), SECTORS);
+    let creation = Creation {
+        devices: vec![Some(device); layout.members.into()],
+        layout,
+        version: Version::V1_2,
+        spares: Vec::new(),
+        bitmap: WantedBitmap::None,
+        ppl: false,
+        journal: None,
+        assume_clean: true,
+        data_offset: None,
+        size: None,
+        array: [0; 16],
+        name: "raw".into(),
+        now: 0,
+    };
+    let engine = Engine::new_md(&creation, members, None, &MdOptions::default()).unwrap();
+    RawTarget::new(engine, true).unwrap()
+}
+
+/// A byte counts from where the member's data start, and is named by where it is on the member.
+#[test]
+fn a_flipped_byte_of_an_array_of_md_is_found() {
+    for layout in ["raid5(3) chunk=64K", "raid1(2)", "raid0(2) chunk=64K"] {
+        let mut target = target_of_md(layout);
+        let start = target.engine().data_start(MemberIndex(1)).bytes();
+        assert!(start >= 1 << 20, "{layout}: {start}");
+        target.fill(0, 1 << 20, &GO).unwrap();
+        assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
+        for at in [0, 4096 + 77, (300 << 10) + 1] {
+            flip(&mut target, 1, start as usize + at);
+            let found = target.verify_members(&GO).unwrap();
+            assert_eq!(found.len(), 1, "{layout}: {at}");
+            assert_eq!(found[0].member_offset, start + at as u64, "{layout}");
+            flip(&mut target, 1, start as usize + at);
+        }
+        // Where nothing of the array is.
+        flip(&mut target, 1, (1 << 20) - 300);
+        assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
     }
 }
 

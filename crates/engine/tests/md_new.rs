@@ -165,3 +165,23 @@ fn a_lost_member_is_rebuilt_onto_a_fresh_device() {
     let (mut again, found) = Engine::assemble_md(devices, &MdOptions::default()).unwrap();
     assert!(found.joined.out.is_empty() && read(&mut again, data.len()) == data);
 }
+
+/// What stands before the data stays when data are cleared, with records and without.
+#[test]
+fn data_are_cleared_and_nothing_else() {
+    for layout in ["raid0(2) chunk=64K", "linear(2)", "raid1(2)"] {
+        let layout: Layout = layout.parse().unwrap();
+        let members = (0..2).map(|_| blank(SECTORS)).collect();
+        let creation = creation(layout, SECTORS);
+        let mut engine = Engine::new_md(&creation, members, None, &MdOptions::default()).unwrap();
+        write(&mut engine, &pattern(1 << 20, 5));
+        let start = engine.data_start(MemberIndex(0)).bytes() as usize;
+        let before: Vec<Vec<u8>> =
+            engine.members().iter().map(|one| bytes(one)[..start].to_vec()).collect();
+        engine.clear_members().unwrap();
+        for (member, before) in engine.members().iter().zip(&before) {
+            let (front, data) = bytes(member).split_at(start);
+            assert!(front == before && data.iter().all(|byte| *byte == 0), "{}", creation.layout);
+        }
+    }
+}

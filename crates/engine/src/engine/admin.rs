@@ -276,9 +276,10 @@ impl Engine {
         }
         let metadata = self.metadata.as_ref();
         for (index, member) in (0..).map(MemberIndex).zip(&mut self.members[..self.count]) {
-            let all = member.config().sectors.0;
-            let sectors = metadata.map_or(all, |metadata| metadata.records.places(index).data.0);
             let start = self.starts[index.at()];
+            // An array without records has data up to the end of its members.
+            let all = member.config().sectors.0.saturating_sub(start);
+            let sectors = metadata.map_or(all, |metadata| metadata.records.places(index).data.0);
             for at in (0..sectors).step_by(STEP as usize) {
                 let len = Sectors(STEP.min(sectors - at));
                 member.zero_direct(OPERATION, Sector(start + at), len, false)?;

@@ -2,11 +2,14 @@
 //! there before.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use crate::made::{creation, pattern};
-use raidlab_core::contract::{IoOp, Segment};
+use raidlab_core::contract::{IoOp, IoOutcome, Segment};
 use raidlab_core::{Consistency, Layout, MemberIndex, Sector, Sectors};
-use raidlab_engine::{Engine, EngineErrorKind, MdOptions, Member, MemoryMember};
+use raidlab_engine::{
+    Engine, EngineErrorKind, MdOptions, Member, MemberRequest, MemberStore, MemoryMember,
+};
 use raidlab_metadata::md::{
     Aside, Creation, Inspected, Role, Superblock, Version, WantedBitmap, inspect,
 };
@@ -183,5 +186,58 @@ fn data_are_cleared_and_nothing_else() {
             let (front, data) = bytes(member).split_at(start);
             assert!(front == before && data.iter().all(|byte| *byte == 0), "{}", creation.layout);
         }
+    }
+}
+
+/// A drive of sectors of 4 KiB, which takes nothing smaller.
+#[derive(Clone)]
+struct Large(Arc<Mutex<Vec<u8>>>);
+
+impl MemberStore for Large {
+    fn sectors(&self) -> Sectors {
+        Sectors(SECTORS)
+    }
+
+    fn logical_block(&self) -> u32 {
+        8
+    }
+
+    fn submit(&mut self, request: MemberRequest) {
+        let (from, len) = (request.at().0, request.len().0);
+        if !from.is_multiple_of(8) || !len.is_multiple_of(8) {
+            return request.complete(IoOutcome::MediaError { first_bad: Sector(from) });
+        }
+        let mut bytes = self.0.lock().unwrap();
+        let there = &mut bytes[(from * 512) as usize..((from + len) * 512) as usize];
+        match request.op() {
+            IoOp::Read => return request.complete_read(there),
+            IoOp::Write => there.copy_from_slice(request.payload()),
+            IoOp::WriteZeroes => there.fill(0),
+            IoOp::Flush | IoOp::Discard => {}
+        }
+        request.complete(IoOutcome::Ok);
+    }
+}
+
+/// Drives of sectors of 4 KiB are read and written in such: superblock, bitmap, log and what the array holds.
+#[test]
+fn drives_of_large_sectors_carry_arrays_of_md() {
+    for (layout, bitmap, ppl) in [
+        ("raid5(3) chunk=64K", WantedBitmap::Chunk(Sectors(64)), false),
+        ("raid5(3) chunk=64K", WantedBitmap::None, true),
+        ("raid1(3)", WantedBitmap::None, false),
+        ("raid0(3) chunk=64K", WantedBitmap::None, false),
+    ] {
+        let drives: Vec<Large> = (0..3)
+            .map(|_| Large(Arc::new(Mutex::new(vec![0; (SECTORS * 512) as usize]))))
+            .collect();
+        let members = || drives.iter().map(|drive| Member::from(drive.clone())).collect();
+        let creation = Creation { bitmap, ppl, ..creation(layout.parse().unwrap(), SECTORS) };
+        let mut engine = Engine::new_md(&creation, members(), None, &MdOptions::default()).unwrap();
+        let data = pattern(1 << 20, 9);
+        write(&mut engine, &data);
+        engine.stop().unwrap();
+        let (mut again, _) = Engine::assemble_md(members(), &MdOptions::default()).unwrap();
+        assert!(read(&mut again, data.len()) == data, "{layout} {bitmap:?} {ppl}");
     }
 }

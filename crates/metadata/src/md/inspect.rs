@@ -173,15 +173,18 @@ fn look_v0(
     Ok(Some(Ok(seen)))
 }
 
-/// Reads sectors that lie on the device; `None` otherwise.
+/// Reads sectors that lie on the device, in whole blocks of it; `None` otherwise.
 fn read(device: &mut dyn Source, at: Sector, len: Sectors) -> Option<Vec<u8>> {
     let end = at.0.checked_add(len.0)?;
-    if end > device.sectors().0 {
+    let block = u64::from(device.logical_block().max(1));
+    let (from, to) = (at.0 / block * block, end.checked_next_multiple_of(block)?);
+    if to > device.sectors().0 {
         return None;
     }
-    let mut bytes = vec![0; usize::try_from(len.bytes()).ok()?];
-    device.read(at, &mut bytes).ok()?;
-    Some(bytes)
+    let mut bytes = vec![0; usize::try_from(Sectors(to - from).bytes()).ok()?];
+    device.read(Sector(from), &mut bytes).ok()?;
+    bytes.truncate(usize::try_from(Sectors(end - from).bytes()).ok()?);
+    Some(bytes.split_off(usize::try_from(Sectors(at.0 - from).bytes()).ok()?))
 }
 
 fn bitmap(device: &mut dyn Source, one: &Superblock) -> BitmapSeen {

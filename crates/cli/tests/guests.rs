@@ -14,6 +14,7 @@ mod root;
 mod support;
 
 mod array;
+mod kept_guest;
 mod nbd_guest;
 mod targets;
 mod udev_guest;

@@ -6,7 +6,7 @@ use raidlab_core::contract::{Pacing, Work};
 use raidlab_core::{Config, Limits, MemberIndex, Sectors, Time, Volume};
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
-    Member, Mismatch, log_device_sectors,
+    MdOptions, Member, Mismatch,
 };
 use raidlab_random::mix;
 use raidlab_study::{
@@ -19,6 +19,7 @@ use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};
 use crate::drives::Drives;
 use crate::error::MeasureError;
 use crate::fill::{BLOCK, Before, Filling, filled, plan};
+use crate::format::MemberFormat;
 use crate::memory;
 use crate::mounted::{differing, on_array};
 use crate::sizes::Sizes;
@@ -40,6 +41,8 @@ pub(super) struct Cells<'a> {
     filesystem: Option<Filesystem>,
     cache: Option<CacheState>,
     before: Before,
+    /// Superblocks of md's were written.
+    has_superblocks: bool,
 }
 
 /// Why a cell gave no sample.
@@ -71,7 +74,16 @@ impl<'a> Cells<'a> {
         cancel: &'a AtomicBool,
     ) -> Self {
         let filesystem = study.filesystem.as_deref().and_then(Filesystem::from_name);
-        Self { study, drives, sizes, cancel, filesystem, cache: None, before: Before::Unknown }
+        Self {
+            study,
+            drives,
+            sizes,
+            cancel,
+            filesystem,
+            cache: None,
+            before: Before::Unknown,
+            has_superblocks: false,
+        }
     }
 
     /// What the members turned out to be; `None` before the first was opened.
@@ -160,16 +172,33 @@ impl<'a> Cells<'a> {
     fn engine(&mut self, layout: usize) -> Result<Engine, EngineError> {
         let members = self.members(layout)?;
         let named = &self.study.layouts[layout];
-        let mut config = EngineConfig::new(named.layout.clone());
-        config.read_policy = named.read_policy;
-        config.settings = named.settings;
+        let format = &self.sizes.formats[layout];
         let mut journal = None;
-        if let Some(sectors) = log_device_sectors(named.settings.consistency) {
+        if let Some(sectors) = format.log_sectors(named.settings.consistency) {
             let (file, path) = self.drives.journal()?;
             let options = FileOptions { sectors: Some(sectors), ..Default::default() };
             journal = Some(Member::File(Box::new(FileMember::new(file, &path, options)?)));
         }
+        let (settings, read_policy) = (named.settings, named.read_policy);
+        if let MemberFormat::Md(members_of_md) = format {
+            self.has_superblocks = true;
+            let options = MdOptions { settings, read_policy, ..MdOptions::default() };
+            return Engine::new_md(&members_of_md.creation, members, journal, &options);
+        }
+        // What a cell before it left is not to be taken for an array once the study is killed.
+        self.clear_superblocks()?;
+        let mut config = EngineConfig::new(named.layout.clone());
+        (config.settings, config.read_policy) = (settings, read_policy);
         Engine::with_journal(&config, members, journal)
+    }
+
+    /// Takes superblocks of md's off devices again.
+    pub(super) fn clear_superblocks(&mut self) -> Result<(), EngineError> {
+        if std::mem::take(&mut self.has_superblocks) {
+            self.drives.clear_superblocks()
+        } else {
+            Ok(())
+        }
     }
 
     /// The drive that takes a failed member's place.

@@ -1,15 +1,20 @@
 //! Block devices in the places of drives, claimed for as long as they are used.
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use raidlab_core::Size;
+use raidlab_core::{SECTOR_BYTES, Sectors, Size};
 use raidlab_engine::{Claim, Device, EngineError, EngineErrorKind};
+use raidlab_metadata::md::Version;
 use raidlab_study::Study;
 
 use crate::error::MeasureError;
 use crate::fill::Filling;
 use crate::sizes::Sizes;
+
+/// Bytes of a superblock at most.
+const SUPERBLOCK: usize = 4096;
 
 /// Devices in the places of drives: members first, then the spare, then the log device.
 #[derive(Debug)]
@@ -35,6 +40,23 @@ impl Devices {
 
     pub(super) fn journal(&self) -> Result<(File, PathBuf), EngineError> {
         self.open(self.members + usize::from(self.has_spare))
+    }
+
+    /// Clears the place of the superblock on each.
+    pub(super) fn clear_superblocks(&self) -> Result<(), EngineError> {
+        for claim in &self.claims {
+            let path = &claim.device().path;
+            let Some(at) = Version::V1_2.superblock(Sectors(claim.device().size / SECTOR_BYTES))
+            else {
+                continue;
+            };
+            let file = claim.cached_file()?;
+            let cleared = file.write_all_at(&[0; SUPERBLOCK], at.bytes());
+            cleared
+                .and_then(|()| file.sync_all())
+                .map_err(|error| EngineError::io("clear a superblock", path, error))?;
+        }
+        Ok(())
     }
 
     /// What each is, in the order they were named.
@@ -167,8 +189,6 @@ fn part_used(study: &Study, bytes: u64, device: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use raidlab_core::Sectors;
-
     use super::*;
 
     #[test]

@@ -45,6 +45,15 @@ impl Drives {
         }
     }
 
+    /// Takes superblocks of md's off devices, which somebody else may start an array of once they are free. Files go
+    /// with their directory.
+    pub(super) fn clear_superblocks(&self) -> Result<(), EngineError> {
+        match self {
+            Self::Files(_) => Ok(()),
+            Self::Devices(devices) => devices.clear_superblocks(),
+        }
+    }
+
     /// The directory in which filesystems on arrays are mounted.
     pub fn mount_place(&self) -> PathBuf {
         let beside = match self {

@@ -68,6 +68,7 @@ pub fn settings(
         ("target".to_string(), target),
         ("cache state".to_string(), format!("members: {cache}")),
         ("member file".to_string(), Size(sizes.file).to_string()),
+        ("metadata".to_string(), metadata(study, sizes)),
         ("verified".to_string(), verified(study).to_string()),
     ]);
     if let Some(rate) = probed {
@@ -75,6 +76,26 @@ pub fn settings(
         settings.insert("sizes".to_string(), sizes);
     }
     settings
+}
+
+/// What members carry besides data, with the layouts where that is not the same for all.
+fn metadata(study: &Study, sizes: &Sizes) -> String {
+    let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
+    for (named, format) in study.layouts.iter().zip(&sizes.formats) {
+        let kind = format.to_string();
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, layouts)) => layouts.push(&named.name),
+            None => kinds.push((kind, vec![&named.name])),
+        }
+    }
+    match &kinds[..] {
+        [(kind, _)] => kind.clone(),
+        _ => {
+            let each =
+                kinds.iter().map(|(kind, layouts)| format!("{}: {kind}", layouts.join(", ")));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    }
 }
 
 /// What is compared with what it should be, outside the timed span.

@@ -1,10 +1,10 @@
 //! Runs a study's cells on member files of a directory or on block devices, in real time, and verifies every byte.
 //!
 //! One set of [`Drives`] serves all layouts in turn. [`Sizes`] says how large members and arrays are, in bytes and
-//! in sectors of 512 bytes; [`probe`] sizes the random workloads of the default study by the speed of the drives;
-//! [`Rounds`] runs the cells. For each cell the array is set up again, filled where its processes will read
-//! (untimed), run (timed), and every member is read and compared (untimed). [`in_directory`] and [`on_array`] run
-//! one plan on a filesystem.
+//! in sectors of 512 bytes, and what members carry besides data ([`MemberFormat`]); [`probe`] sizes the random
+//! workloads of the default study by the speed of the drives; [`Rounds`] runs the cells. For each cell the array is set
+//! up again, filled where its processes will read (untimed), run (timed), and every member is read and compared
+//! (untimed). [`in_directory`] and [`on_array`] run one plan on a filesystem.
 //!
 //! Nothing here talks to a user or knows modelled drives: the caller must have confirmed what may be overwritten.
 //!
@@ -48,6 +48,7 @@ mod drives;
 mod error;
 pub mod facts;
 mod fill;
+mod format;
 mod memory;
 mod mounted;
 mod rounds;
@@ -57,6 +58,7 @@ pub use devices::Devices;
 pub use drives::Drives;
 pub use error::MeasureError;
 pub use fill::Filling;
+pub use format::{MdMembers, MemberFormat, md_creation};
 pub use memory::host_memory;
 pub use mounted::{Notification, Outcome, Tell, differing, in_directory, on_array};
 pub use rounds::{Rounds, probe, size_random, size_sequential};

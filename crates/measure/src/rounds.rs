@@ -40,7 +40,9 @@ pub fn probe(
     sizes: &Sizes,
     cancel: &AtomicBool,
 ) -> Result<f64, MeasureError> {
-    let rate = Cells::new(study, drives, sizes, cancel).probe()?;
+    let mut cells = Cells::new(study, drives, sizes, cancel);
+    let rate = cells.probe();
+    let rate = cleared(&mut cells, rate)?;
     size_random(study, rate)?;
     Ok(rate)
 }
@@ -108,9 +110,17 @@ impl<'a> Rounds<'a> {
         progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Samples, MeasureError> {
         self.cells.write_throughout()?;
-        let samples = resume_rounds(self.study, finished, &mut self.cells, progress)?;
+        let samples = resume_rounds(self.study, finished, &mut self.cells, progress);
+        let samples = cleared(&mut self.cells, samples)?;
         Ok(if samples.aborted { interrupted(self.study, samples) } else { samples })
     }
+}
+
+/// Hands on what became of cells; devices carry no superblocks of theirs then.
+fn cleared<T>(cells: &mut Cells<'_>, outcome: Result<T, MeasureError>) -> Result<T, MeasureError> {
+    let cleared = cells.clear_superblocks().map_err(MeasureError::failed);
+    // The error of the cells is the one to tell.
+    outcome.and_then(|outcome| cleared.map(|()| outcome))
 }
 
 /// The first warning of samples of a study that was stopped, in words for real time.

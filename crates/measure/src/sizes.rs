@@ -2,12 +2,13 @@
 
 use raidlab_core::consistency::MetaArea;
 use raidlab_core::{Config, ConfigError, Layout, SECTOR_BYTES, Sectors, Volume};
-use raidlab_engine::log_device_sectors;
 use raidlab_study::{
     DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind, filesystem_room,
 };
 use raidlab_targets::{Extra, Filesystem, RawTarget};
 use raidlab_workload::Setting;
+
+use crate::format::MemberFormat;
 
 /// Member files whose size the study leaves open are a multiple of this, in bytes.
 const ROUND: u64 = 1 << 20;
@@ -28,17 +29,41 @@ pub struct Sizes {
     pub members: Vec<Sectors>,
     /// Sectors of each array, by layout.
     pub capacities: Vec<Sectors>,
+    /// What members carry besides data, by layout.
+    pub formats: Vec<MemberFormat>,
 }
 
 impl Sizes {
     /// Files besides the members.
     pub fn extra(&self, study: &Study) -> Extra {
         let is_sound = study.states.iter().all(|state| *state == State::Healthy);
-        let journals = study
-            .layouts
-            .iter()
-            .filter_map(|named| log_device_sectors(named.settings.consistency).map(Sectors::bytes));
+        let journals = study.layouts.iter().zip(&self.formats).filter_map(|(named, format)| {
+            format.log_sectors(named.settings.consistency).map(Sectors::bytes)
+        });
         Extra { spare: (!is_sound).then_some(self.file), journal: journals.max() }
+    }
+
+    /// Sectors of members with which modelled arrays, whose log and metadata lie behind the data, have the same
+    /// capacities, by layout.
+    ///
+    /// # Errors
+    /// When a layout is impossible.
+    pub fn modelled(&self, study: &Study) -> Result<Vec<Sectors>, ConfigError> {
+        let all = study.layouts.iter().zip(&self.formats).zip(&self.members);
+        all.map(|((named, format), member)| match format {
+            MemberFormat::Own(_) | MemberFormat::Nothing(_) => Ok(*member),
+            MemberFormat::Md(members) => {
+                let data = in_blocks(members.data);
+                let behind = |member| -> Result<Sectors, ConfigError> {
+                    let config = config(named, member);
+                    let volume = Volume::new(&config)?;
+                    Ok(MetaArea::of_volume(&volume, &config).sectors())
+                };
+                // How much a bitmap takes depends on how large the member is.
+                Ok(data + behind(data + behind(data)?)?)
+            }
+        })
+        .collect()
     }
 
     /// For groups of files the size they give; else such that each array just holds every workload,
@@ -61,7 +86,13 @@ impl Sizes {
 
     fn on(study: &Study, on_devices: bool) -> Result<Self, StudyError> {
         let needed = needed(study)?;
-        let mut sizes = Self { file: 0, given: false, members: Vec::new(), capacities: Vec::new() };
+        let mut sizes = Self {
+            file: 0,
+            given: false,
+            members: Vec::new(),
+            capacities: Vec::new(),
+            formats: Vec::new(),
+        };
         for (index, named) in study.layouts.iter().enumerate() {
             let impossible = |error: ConfigError| {
                 let place = ("layouts", index, error.key);
@@ -72,14 +103,18 @@ impl Sizes {
                     sizes.given = true;
                     Sectors(size.0 / SECTOR_BYTES)
                 }
-                DriveSource::Model(_) => member_for(named, needed).map_err(impossible)?,
+                DriveSource::Model(_) => {
+                    least_member(needed, named, MemberFormat::of).map_err(impossible)?
+                }
             };
             let member = match (study.member_size, on_devices) {
                 (Some(size), true) => size,
                 (Some(most), false) => most.min(member),
                 (None, _) => member,
             };
-            let capacity = capacity(named, member).map_err(impossible)?;
+            let format = MemberFormat::of(named, member);
+            let capacity = capacity(named, member, &format).map_err(impossible)?;
+            sizes.formats.push(format);
             sizes.file = sizes.file.max(member.bytes());
             sizes.members.push(member);
             sizes.capacities.push(capacity);
@@ -109,16 +144,32 @@ pub(super) fn smallest_request(layout: &Layout) -> u32 {
     BLOCK.max(layout.sectors_at_once())
 }
 
-/// The capacity over members of this size, behind whose data log and metadata lie.
-fn capacity(named: &NamedLayout, member: Sectors) -> Result<Sectors, ConfigError> {
+fn config(named: &NamedLayout, member: Sectors) -> Config {
     let mut config = Config::uniform(named.layout.clone(), member);
     (config.settings, config.read_policy) = (named.settings, named.read_policy);
+    config
+}
+
+/// What is used of so many sectors: whole blocks.
+fn in_blocks(sectors: Sectors) -> Sectors {
+    let block = u64::from(BLOCK);
+    Sectors(sectors.0 / block * block)
+}
+
+/// The capacity over members of this size, with what they carry besides data.
+fn capacity(
+    named: &NamedLayout,
+    member: Sectors,
+    format: &MemberFormat,
+) -> Result<Sectors, ConfigError> {
+    let mut config = config(named, member);
     let volume = Volume::new(&config)?;
-    let area = MetaArea::of_volume(&volume, &config);
-    if !area.used {
-        return Ok(volume.capacity());
-    }
-    let Some(data) = area.data(member, BLOCK) else { return Ok(Sectors::ZERO) };
+    let data = match format {
+        MemberFormat::Nothing(_) => return Ok(volume.capacity()),
+        MemberFormat::Md(members) => Some(in_blocks(members.data)),
+        MemberFormat::Own(_) => MetaArea::of_volume(&volume, &config).data(member, BLOCK),
+    };
+    let Some(data) = data else { return Ok(Sectors::ZERO) };
     config.members.iter_mut().for_each(|member| member.sectors = data);
     // What is left may be too little for any stripe.
     Ok(Volume::new(&config).map_or(Sectors::ZERO, |array| array.capacity()))
@@ -148,23 +199,38 @@ fn needed(study: &Study) -> Result<u64, StudyError> {
     Ok(most)
 }
 
-/// The smallest member, in whole MiB and chunks, with which the array holds `needed` bytes.
+/// The smallest member, in whole MiB and chunks, with which the array holds `needed` bytes, where members carry nothing
+/// but data.
 ///
 /// # Errors
 /// When there can be no such array.
 pub fn member_for(named: &NamedLayout, needed: u64) -> Result<Sectors, ConfigError> {
+    least_member(needed, named, |_, _| MemberFormat::Nothing(String::new()))
+}
+
+/// The same with what members of a size carry besides.
+fn least_member(
+    needed: u64,
+    named: &NamedLayout,
+    format: impl Fn(&NamedLayout, Sectors) -> MemberFormat,
+) -> Result<Sectors, ConfigError> {
     let chunk = named.layout.floors().map(|floor| floor.chunk.bytes()).max().unwrap_or(0);
     let step = ROUND.max(chunk).next_multiple_of(ROUND) / SECTOR_BYTES;
-    // What lies behind the data comes on top.
-    let mut config = Config::uniform(named.layout.clone(), Sectors(needed / SECTOR_BYTES + step));
-    config.settings = named.settings;
-    let area = MetaArea::of_volume(&Volume::new(&config)?, &config);
-    let most = needed / SECTOR_BYTES + area.sectors().0;
-    let (mut low, mut high) = (0, most / step + 1);
+    let is_enough = |steps: u64| {
+        let member = Sectors(steps * step);
+        capacity(named, member, &format(named, member)).map(|all| all.bytes() >= needed)
+    };
+    let (mut low, mut high) = (0, needed / SECTOR_BYTES / step + 1);
+    // What lies beside the data comes on top: a gigabyte at most, and a share of the member.
+    for _ in 0..32 {
+        if is_enough(high)? {
+            break;
+        }
+        (low, high) = (high, 2 * high);
+    }
     while low + 1 < high {
         let middle = low + (high - low) / 2;
-        let enough = capacity(named, Sectors(middle * step))?.bytes() >= needed;
-        if enough { high = middle } else { low = middle }
+        if is_enough(middle)? { high = middle } else { low = middle }
     }
     Ok(Sectors(high * step))
 }
@@ -204,7 +270,8 @@ mod tests {
             {
                 assert!(capacity.bytes() >= needed, "{} holds too little", named.name);
                 let smaller = Sectors(member.0 - ROUND / SECTOR_BYTES);
-                let less = super::capacity(named, smaller).expect("possible");
+                let less = super::capacity(named, smaller, &MemberFormat::of(named, smaller));
+                let less = less.expect("possible");
                 assert!(less.bytes() < needed, "{} is larger than it must be", named.name);
             }
         }
@@ -298,7 +365,9 @@ mod tests {
             raidlab_study::parse(&text, "study.toml").expect("a study").layouts.remove(0)
         };
         let needed = 96 << 20;
-        let member = |more: &str| member_for(&named(more), needed).expect("possible").bytes();
+        let member = |more: &str| {
+            least_member(needed, &named(more), MemberFormat::of).expect("possible").bytes()
+        };
         assert_eq!(member(""), 32 << 20, "a third of it on each of three, no more");
         assert_eq!(
             member_for(&named(""), 100 << 20).expect("possible").bytes(),
@@ -316,16 +385,48 @@ mod tests {
             let named = named(&more);
             let size = Sectors(64 << 11);
             assert!(member(&more) > 32 << 20, "{mode}");
-            let less = capacity(&named, size).expect("possible");
+            let format = MemberFormat::of(&named, size);
+            assert!(format.is_md(), "{mode}: {format}");
+            let less = capacity(&named, size, &format).expect("possible");
             assert!(
                 less.bytes() < 3 * (64 << 20) && less.bytes() > 3 * (40 << 20),
                 "{mode}: {less:?}"
             );
         }
+        let plain = MemberFormat::of(&named(""), Sectors(64 << 11));
         assert_eq!(
-            capacity(&named(""), Sectors(64 << 11)).expect("possible").bytes(),
-            3 * (64 << 20)
+            capacity(&named(""), Sectors(64 << 11), &plain).expect("possible").bytes(),
+            3 * (64 << 20),
+            "{plain}"
         );
+    }
+
+    /// Modelled arrays keep their records behind the data, real ones as md does: both are as large.
+    #[test]
+    fn modelled_arrays_are_as_large_as_real_ones() {
+        let layouts = ["none", "resync", "bitmap", "ppl", "journal"]
+            .map(|mode| format!("level = \"raid5\", members = 4, consistency = \"{mode}\""));
+        let others = [
+            "level = \"raid0\", members = 3, chunk = \"64KiB\"",
+            "level = \"linear\", members = 2",
+            "level = \"raid1\", members = 2, consistency = \"bitmap\", bitmap_chunk = \"64KiB\"",
+            "level = \"raid10\", members = 5, consistency = \"bitmap\", bitmap_chunk = \"64KiB\"",
+        ];
+        for layout in layouts.iter().map(String::as_str).chain(others) {
+            let text = format!(
+                "title = \"t\"\nmember_size = \"700MiB\"\n\
+                 drives = [{{ name = \"d\", model = \"nas-8tb-7200\", count = 5 }}]\n\
+                 layouts = [{{ {layout} }}]\nworkloads = [{{ kind = \"dd-read\", size = \"1MiB\" }}]\n"
+            );
+            let study = raidlab_study::parse(&text, "study.toml").expect(layout);
+            let sizes = Sizes::on_devices(&study).expect(layout);
+            let modelled = sizes.modelled(&study).expect(layout)[0];
+            let config = config(&study.layouts[0], modelled);
+            let area = MetaArea::of_volume(&Volume::new(&config).expect(layout), &config);
+            let data = if area.used { area.data(modelled, BLOCK).expect(layout) } else { modelled };
+            let array = Volume::new(&super::config(&study.layouts[0], data)).expect(layout);
+            assert_eq!(array.capacity(), sizes.capacities[0], "{layout}: {}", sizes.formats[0]);
+        }
     }
 
     /// One file does for all layouts with a journal, wherever they stand among the others.

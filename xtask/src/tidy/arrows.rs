@@ -26,7 +26,7 @@ const ARROWS: [(&str, &[&str]); 30] = [
     ("kernel-study", KERNEL_STUDY),
     ("study", &["core", "random", "toml-file", "models", "workload", "results"]),
     ("predict", &["core", "metadata", "random", "models", "sim", "workload", "results", "study"]),
-    ("measure", &["core", "random", "engine", "targets", "workload", "study"]),
+    ("measure", &["core", "random", "metadata", "engine", "targets", "workload", "study"]),
     ("explore", &["core", "models", "sim", "workload", "study", "predict"]),
     ("report", &["results"]),
     ("store", &["core", "workload", "results", "study"]),

@@ -7,9 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use raidlab_core::consistency::ArrayId;
 use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Consistency, SECTOR_BYTES, Sectors, Size};
-use raidlab_measure::Devices;
-use raidlab_metadata::md::{Creation, Made, Plan, Version, WantedBitmap};
-use raidlab_study::{NamedLayout, Study};
+use raidlab_measure::{Devices, MemberFormat, Sizes, md_creation};
+use raidlab_metadata::md::{Creation, Made, Plan};
+use raidlab_study::Study;
 
 use super::create;
 use super::examine::{hostname, uuid};
@@ -26,6 +26,8 @@ pub(crate) struct Keep {
     layout: String,
     creation: Creation,
     plan: Plan,
+    /// As what it is measured.
+    measured: MemberFormat,
     /// Its devices among those of the study, in its order: the members, then the spare, then the log device.
     devices: Vec<usize>,
     /// The paths of those and of the others.
@@ -34,41 +36,47 @@ pub(crate) struct Keep {
 }
 
 impl Keep {
-    /// The layout of this name on whole devices, as `mdadm --create` would make it.
-    pub(crate) fn new(name: &str, study: &Study, devices: &Devices) -> Result<Self, Failure> {
+    /// The layout of this name on whole devices, as `mdadm --create` would make it: the array that is measured, but
+    /// that devices are used to their ends, and that redundancy is not taken to be consistent.
+    pub(crate) fn new(
+        name: &str,
+        study: &Study,
+        (devices, sizes): (&Devices, &Sizes),
+    ) -> Result<Self, Failure> {
         let wrong = |what: String| Failure::input(format!("--keep {name}: {what}"));
         let names: Vec<&str> = study.layouts.iter().map(|one| one.name.as_str()).collect();
-        let named = study.layouts.iter().find(|one| one.name == name).ok_or_else(|| {
+        let index = study.layouts.iter().position(|one| one.name == name).ok_or_else(|| {
             let near = did_you_mean(name, &names);
             wrong(format!("the study has no such layout{near}; it has {}", names.join(", ")))
         })?;
-        let (bitmap, ppl, has_journal) = consistency(named);
+        let named = &study.layouts[index];
+        let has_journal = matches!(named.settings.consistency, Consistency::Journal { .. });
         let members = usize::from(named.layout.drives());
         let with_role =
             |role: &str| (0..devices.claims().len()).find(|index| devices.role(*index) == role);
         let spare = with_role("spare").filter(|_| named.layout.level.is_redundant());
         let log = with_role("log device").filter(|_| has_journal);
-        let device = |index: usize| {
-            let sectors = devices.each().nth(index).map_or(0, |one| one.size / SECTOR_BYTES);
-            create::device(Sectors(sectors))
+        let sectors = |index: usize| {
+            Sectors(devices.each().nth(index).map_or(0, |one| one.size / SECTOR_BYTES))
         };
-        let log_device = |index: usize| create::log_device(device(index)?);
+        let each: Vec<Sectors> = (0..members).map(sectors).collect();
         let creation = Creation {
-            version: Version::V1_2,
-            devices: (0..members)
-                .map(|index| device(index).map(Some))
+            devices: each
+                .iter()
+                .map(|sectors| create::device(*sectors).map(Some))
                 .collect::<Result<_, Failure>>()?,
-            spares: spare.into_iter().map(device).collect::<Result<_, Failure>>()?,
-            bitmap,
-            ppl,
-            journal: log.map(log_device).transpose()?,
+            spares: spare
+                .into_iter()
+                .map(|index| create::device(sectors(index)))
+                .collect::<Result<_, Failure>>()?,
+            journal: log
+                .map(|index| create::log_device(create::device(sectors(index))?))
+                .transpose()?,
             assume_clean: false,
-            data_offset: None,
-            size: None,
             array: create::random()? as ArrayId,
             name: create::of_host(&hostname(), NAME),
             now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
-            layout: named.layout.clone(),
+            ..md_creation(named, &each, None)
         };
         let plan = creation.plan().map_err(|error| wrong(error.to_string()))?;
         let all: Vec<usize> = (0..members).chain(spare).chain(log).collect();
@@ -77,7 +85,8 @@ impl Keep {
         let used = all.iter().map(|index| paths[*index].clone()).collect();
         let is_left = |(index, _): &(usize, String)| !all.contains(index);
         let left = paths.into_iter().enumerate().filter(is_left).map(|(_, path)| path).collect();
-        Ok(Self { layout: name.to_owned(), creation, plan, devices: all, used, left })
+        let measured = sizes.formats[index].clone();
+        Ok(Self { layout: name.to_owned(), creation, plan, measured, devices: all, used, left })
     }
 
     /// What will be done, in lines for the user.
@@ -99,10 +108,26 @@ impl Keep {
             ),
             format!("data from {} on, {size}, {bitmap}).", Size(self.plan.data_offset.bytes())),
         ];
+        lines.push(self.as_measured());
         if !self.left.is_empty() {
             lines.push(format!("{} keep what the study wrote.", self.left.join(" ")));
         }
         lines
+    }
+
+    /// What is measured of it.
+    fn as_measured(&self) -> String {
+        match &self.measured {
+            MemberFormat::Md(measured) => format!(
+                "It is measured as such an array: data from {} on, {} of each used.",
+                Size(measured.data_offset.bytes()),
+                Size(measured.data.bytes())
+            ),
+            MemberFormat::Own(why) => {
+                format!("It is measured with raidlab's own metadata, not with md's: {why}.")
+            }
+            MemberFormat::Nothing(why) => format!("It is measured without metadata: {why}."),
+        }
     }
 
     pub(crate) fn not_kept(&self) -> String {
@@ -140,16 +165,5 @@ impl Keep {
             self.layout,
             self.used.join(" ")
         )
-    }
-}
-
-/// How redundancy is kept consistent as the study did it, in md's way: which bitmap, whether by partial parity, by a
-/// journal.
-const fn consistency(named: &NamedLayout) -> (WantedBitmap, bool, bool) {
-    match named.settings.consistency {
-        Consistency::None | Consistency::Resync => (WantedBitmap::None, false, false),
-        Consistency::Bitmap { .. } => (WantedBitmap::Internal, false, false),
-        Consistency::PartialParity { .. } => (WantedBitmap::None, true, false),
-        Consistency::Journal { .. } => (WantedBitmap::None, false, true),
     }
 }

@@ -96,7 +96,7 @@ pub(super) fn as_placed(study: &mut Study, options: &Compare) -> Result<(), Fail
         as_kernel(study, &kernel.to_string_lossy());
         return Ok(());
     }
-    let sizes = real::member_sizes(study, place).map_err(|error| bad_study(options, error))?;
+    let sizes = real::member_sizes(study, options, place)?;
     for (named, size) in study.layouts.iter_mut().zip(sizes) {
         named.member_size = Some(size);
     }

@@ -58,7 +58,8 @@ pub(super) fn run(
     let sizes = super::prepare(study, options, super::Place::Devices(&sizes(paths)))?;
     let flags = &options.devices;
     let devices = Devices::claim(study, &sizes, paths, flags.consent.destructive)?;
-    let keep = flags.keep.as_deref().map(|name| Keep::new(name, study, &devices)).transpose()?;
+    let planned = |name: &str| Keep::new(name, study, (&devices, &sizes));
+    let keep = flags.keep.as_deref().map(planned).transpose()?;
     let problems = problems(&devices, flags.overwrite_signatures);
     let end = consent::ending(&problems, flags.consent.destructive);
     let after = keep.iter().flat_map(Keep::shown).collect();

@@ -77,11 +77,17 @@ fn sizes_at(study: &mut Study, place: Place<'_>) -> Result<Sizes, StudyError> {
     Sizes::on_devices(study)
 }
 
-/// How large members of each layout are where the study runs really.
-pub(super) fn member_sizes(study: &Study, on: &OsStr) -> Result<Vec<Sectors>, StudyError> {
+/// How large modelled members of each layout are to be, so that arrays are as large as where the study runs really.
+pub(super) fn member_sizes(
+    study: &Study,
+    options: &Compare,
+    on: &OsStr,
+) -> Result<Vec<Sectors>, Failure> {
     let bytes = devices::named(on).map(|paths| devices::sizes(&paths));
     let place = bytes.as_deref().map_or(Place::Directory, Place::Devices);
-    Ok(sizes_at(&mut study.clone(), place)?.members)
+    let mut study = study.clone();
+    let sizes = sizes_at(&mut study, place).map_err(|error| super::bad_study(options, error))?;
+    sizes.modelled(&study).map_err(Failure::input)
 }
 
 /// The study of a run that was recorded with these options, title and probe, on devices of so many bytes.

@@ -9,7 +9,7 @@ mod served;
 mod stacked;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -231,6 +231,43 @@ fn an_overlay_keeps_all_that_is_written() {
     let none = harness.assembling(&devices, &["--overlay", &harness.path("0")]).output().unwrap();
     assert_eq!(none.status.code(), Some(2), "a member is no overlay");
     assert!(harness.bytes(&devices) == before);
+    // Beside the overlay the array goes on: what the overlay holds is of another state.
+    let run = harness.assemble(&devices, &["--write"]);
+    let beside = harness.assembling(&devices, &["--overlay", &harness.path("p")]).output().unwrap();
+    assert_eq!(beside.status.code(), Some(3), "what is below is written");
+    harness.stop(run);
+    let before = harness.bytes(&devices);
+    let mut old = harness.assembling(&devices, &["--overlay", &overlay]);
+    let old = old.stderr(Stdio::piped()).output().unwrap();
+    let told = String::from_utf8(old.stderr).unwrap();
+    assert!(old.status.code() == Some(3) && told.contains("was written to since"), "{told}");
+    assert!(harness.bytes(&devices) == before);
+}
+
+/// What is only read is not written meanwhile; who writes already is left alone, with a note.
+#[test]
+fn writers_are_kept_from_what_is_read() {
+    let harness = Harness::new("running-held", "raid1", 2, &["--assume-clean"]);
+    let devices = ["0", "1"];
+    let run = harness.assemble(&devices, &[]);
+    let before = harness.bytes(&devices);
+    let mut other = command();
+    other.args(["array", "assemble", "--write", "--socket", &harness.path("other")]);
+    other.args(devices.iter().map(|device| harness.path(device)));
+    let mut other = Run(other.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let (mut line, mut told) = (String::new(), String::new());
+    BufReader::new(other.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "", "it runs");
+    other.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(other.0.wait().unwrap().code() == Some(1) && told.contains("has locked it"), "{told}");
+    assert!(harness.bytes(&devices) == before);
+    harness.stop(run);
+    let run = harness.assemble(&devices, &["--write"]);
+    let copy = harness.path("copy");
+    let [one, two] = devices.map(|device| harness.path(device));
+    let read = raidlab(["array", "export-file", &one, &two, &copy, "--quiet"]);
+    assert_eq!((read.code, read.stderr.matches("what is read may change").count()), (Some(0), 2));
+    harness.stop(run);
 }
 
 /// The served file holds what is written to it, also after a member was lost and rebuilt under it.

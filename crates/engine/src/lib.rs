@@ -54,8 +54,8 @@ mod paths;
 
 pub use buffers::{Area, Piece};
 pub use device::{
-    Claim, Device, DeviceRefusal, LoopStatus, SAVED_BYTES, SaveDirectory, SaveLog, Serving,
-    Signature, is_served,
+    Claim, Device, DeviceRefusal, LoopStatus, ReadHold, SAVED_BYTES, SaveDirectory, SaveLog,
+    Serving, Signature, is_served,
 };
 pub use engine::{
     Beginning, Engine, EngineConfig, MdFound, MdOptions, Recorded, Replayed, Reply, add_md_journal,

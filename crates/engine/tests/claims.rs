@@ -10,7 +10,7 @@ use crate::common::TestDirectory;
 use crate::root::{can_mount, skip, tool};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
-    Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Member,
+    Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Member, ReadHold,
 };
 
 const BYTES: u64 = 8 << 20;
@@ -337,6 +337,50 @@ fn a_second_process_with_a_loop_device_is_refused_and_named() {
     refused(open(&two.0), &[two.name(), &other.name()]);
     drop(other);
     drop(open(&two.0).unwrap());
+}
+
+fn reading(path: &Path) -> Result<ReadHold, EngineError> {
+    ReadHold::take(&File::open(path).unwrap(), path)
+}
+
+/// Who reads keeps writers away, no other reader, and takes nothing from who writes.
+#[test]
+fn what_is_read_is_not_written_meanwhile() {
+    let directory = TestDirectory::new();
+    let path = file(&directory, "one");
+    let both = (reading(&path).unwrap(), reading(&path).unwrap());
+    refused(open(&path), &[path.to_str().unwrap(), "has locked it"]);
+    drop(both.0);
+    refused(part(&path, 8, 8), &["has locked it"]);
+    drop(both.1);
+    let writer = open(&path).unwrap();
+    let error = reading(&path).expect_err("it is written");
+    assert_eq!(error.kind(), EngineErrorKind::Busy, "{error}");
+    drop(writer);
+    drop(reading(&path).unwrap());
+}
+
+#[test]
+fn a_device_that_is_read_is_neither_written_nor_mounted() {
+    const TEST: &str = "a_device_that_is_read_is_neither_written_nor_mounted";
+    if !can_mount(TEST, &["losetup", "mkfs.ext4", "mount"]) {
+        return;
+    }
+    let directory = TestDirectory::new();
+    let path = file(&directory, "one");
+    let device = Loop::over(&path, &[]);
+    tool("mkfs.ext4", &["-q", device.name()]).unwrap();
+    let place = directory.path().join("mounted");
+    fs::create_dir(&place).unwrap();
+    let both = (reading(&device.0).unwrap(), reading(&device.0).unwrap());
+    refused(open(&device.0), &[device.name()]);
+    assert!(tool("mount", &[device.name(), place.to_str().unwrap()]).is_err());
+    drop(both);
+    let mounted = Mounted::new(&[], &device.0, &place);
+    let error = reading(&device.0).expect_err("it is mounted");
+    assert_eq!(error.kind(), EngineErrorKind::Busy, "{error}");
+    drop(mounted);
+    drop(open(&device.0).unwrap());
 }
 
 /// A lock of somebody's; given back when dropped, also where a process that is being started has a copy of

@@ -28,7 +28,7 @@ const TOLD: usize = 20;
 pub(super) fn run(options: &Export) -> Result<(), Failure> {
     let stop = interrupt::flag()?;
     let found = Found::new(&options.members)?;
-    let mut engine = found.engine()?;
+    let mut engine = found.held_engine()?;
     if options.out.symlink_metadata().is_ok() {
         return Err(Failure::input(format!("{} exists already", options.out.display())));
     }

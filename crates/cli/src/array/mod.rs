@@ -55,7 +55,7 @@ pub(crate) fn open_members(members: &[PathBuf]) -> Result<(Engine, String, Vec<S
         return Err(Failure::input("no members were named"));
     }
     let found = open::Found::new(&Members::plain(members.to_vec()))?;
-    let engine = found.engine()?;
+    let engine = found.held_engine()?;
     let assembly = found.assembly()?;
     let title = format!("{} ({})", assembly.name, assembly.layout);
     let missing = assembly.missing().into_iter().map(|place| format!("member {place} is missing"));

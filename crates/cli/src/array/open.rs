@@ -1,9 +1,12 @@
 //! An array that is found on its members, opened for reading only.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
-use raidlab_engine::{Engine, FileMember, FileOptions, LowerArray, Member};
+use raidlab_engine::{
+    Engine, EngineErrorKind, FileMember, FileOptions, LowerArray, Member, ReadHold,
+};
 use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, Out, assemble, inspect};
 use raidlab_metadata::{Source, Unreadable};
 
@@ -12,6 +15,7 @@ use super::ddf;
 use super::disk::{LOOKED_AT, look};
 use super::stack::{self, Part};
 use crate::failure::Failure;
+use crate::output;
 
 /// What was found on the devices that were given.
 #[derive(Clone)]
@@ -127,6 +131,36 @@ impl Found {
     /// A device that is not in service, in words.
     pub(super) fn told(&self, out: &Out) -> String {
         out.told(&self.paths[out.given].display())
+    }
+
+    /// Keeps writers away from its devices, as long as what is given lives. A note tells of those that somebody else
+    /// may be writing, from whom nothing is taken.
+    fn hold(&self) -> Result<Vec<ReadHold>, Failure> {
+        let mut holds = Vec::new();
+        let devices = self.paths.iter().zip(&self.lower).filter(|(_, lower)| lower.is_none());
+        for (path, _) in devices {
+            let file = File::open(path)
+                .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+            match ReadHold::take(&file, path) {
+                Ok(hold) => holds.push(hold),
+                Err(error) if error.kind() == EngineErrorKind::Busy => {
+                    output::note(&format!("{error}: what is read may change meanwhile"));
+                }
+                Err(error) => return Err(Failure::failed(error)),
+            }
+        }
+        for lower in self.lower.iter().flatten() {
+            holds.extend(lower.hold()?);
+        }
+        Ok(holds)
+    }
+
+    /// The array, for reading, with writers kept away from all of its devices as long as it lives.
+    pub(super) fn held_engine(&self) -> Result<Engine, Failure> {
+        let held = self.hold()?;
+        let mut engine = self.engine()?;
+        engine.keep(held);
+        Ok(engine)
     }
 
     /// The array, for reading. Its members are open for reading only.

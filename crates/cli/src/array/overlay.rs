@@ -16,18 +16,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raidlab_core::contract::{IoOp, IoOutcome};
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
-use raidlab_engine::{Member, MemberRequest, MemberStore};
+use raidlab_engine::{Member, MemberRequest, MemberStore, ReadHold};
 
-use super::disk::Disk;
+use super::disk::{Disk, LOOKED_AT};
 use crate::failure::Failure;
 use raidlab_metadata::Source;
 use raidlab_metadata::md::{Inspected, inspect};
 
-const MAGIC: &[u8; 16] = b"raidlab overlay1";
+const MAGIC: &[u8; 16] = b"raidlab overlay2";
 /// Bytes of a block, of the head, and what maps are rounded to.
 const BLOCK: u64 = 4096;
-/// Bytes that the head has for each device: its identity and its sectors.
-const ENTRY: usize = 24;
+/// Bytes that the head has for each device: its identity, its sectors, and a sum of its ends.
+const ENTRY: usize = 32;
+/// Of them those that say which device it is.
+const WHICH: usize = 24;
 /// Devices that the head has room for.
 const MOST: usize = (BLOCK as usize - MAGIC.len()) / ENTRY;
 
@@ -52,6 +54,7 @@ struct Map {
 /// A device with what was written to it.
 struct Layered {
     base: File,
+    _held: ReadHold,
     sectors: Sectors,
     number: usize,
     overlay: Arc<Mutex<Overlay>>,
@@ -64,7 +67,6 @@ pub(super) fn open(paths: &[PathBuf], overlay: &Path) -> Result<Vec<Member>, Fai
     if disks.len() > MOST {
         return Err(Failure::input(format!("an overlay is for at most {MOST} devices")));
     }
-    let head = head(&mut disks);
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(overlay);
     let file = file.map_err(failed)?;
     match file.try_lock() {
@@ -75,39 +77,101 @@ pub(super) fn open(paths: &[PathBuf], overlay: &Path) -> Result<Vec<Member>, Fai
             return Err(Failure::Refused(format!("{} {what}", overlay.display())));
         }
     }
-    if file.metadata().map_err(failed)?.len() == 0 {
-        file.write_all_at(&head, 0).map_err(failed)?;
-    } else {
-        let mut known = vec![0; BLOCK as usize];
-        let read = file.read_exact_at(&mut known, 0);
-        if read.is_err() || !known.starts_with(MAGIC) {
-            let what = "is no overlay, and is left as it is: name a file that does not exist";
-            return Err(Failure::input(format!("{} {what}", overlay.display())));
+    let known = known(&file, overlay)?;
+    let held = hold(paths, &disks).inspect_err(|_| {
+        if known.is_none() {
+            let _ = std::fs::remove_file(overlay);
         }
-        if known != head {
-            let what = "holds what was written to other devices, or to these in another order";
-            return Err(Failure::input(format!("{} {what}", overlay.display())));
-        }
+    })?;
+    let failed_below = |error| Failure::failed(format!("an overlay's members: {error}"));
+    let head = head(&mut disks).map_err(failed_below)?;
+    match known {
+        None => file.write_all_at(&head, 0).map_err(failed)?,
+        Some(known) => fits(&known, &head, paths, overlay)?,
     }
     let sizes: Vec<u64> = disks.iter().map(|disk| disk.sectors().bytes()).collect();
     let maps = maps(&file, &sizes).map_err(failed)?;
     let overlay = Arc::new(Mutex::new(Overlay { file, maps }));
-    let member = |(number, disk): (usize, Disk)| {
+    let member = |(number, (disk, held)): (usize, (Disk, ReadHold))| {
         let (sectors, overlay) = (disk.sectors(), Arc::clone(&overlay));
-        Member::from(Layered { base: disk.into_file(), sectors, number, overlay })
+        Member::from(Layered { base: disk.into_file(), _held: held, sectors, number, overlay })
     };
-    Ok(disks.into_iter().enumerate().map(member).collect())
+    Ok(disks.into_iter().zip(held).enumerate().map(member).collect())
 }
 
-/// Which devices it is for.
-fn head(disks: &mut [Disk]) -> Vec<u8> {
+/// The head of an overlay; `None` of a new one.
+fn known(file: &File, overlay: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    let length = file.metadata().map(|there| there.len());
+    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", overlay.display()));
+    if length.map_err(failed)? == 0 {
+        return Ok(None);
+    }
+    let mut known = vec![0; BLOCK as usize];
+    let read = file.read_exact_at(&mut known, 0);
+    if read.is_err() || !known.starts_with(MAGIC) {
+        let what = "is no overlay, and is left as it is: name a file that does not exist";
+        return Err(Failure::input(format!("{} {what}", overlay.display())));
+    }
+    Ok(Some(known))
+}
+
+/// Whether an overlay is of these devices as they are now.
+fn fits(known: &[u8], head: &[u8], paths: &[PathBuf], overlay: &Path) -> Result<(), Failure> {
+    let changed = entries(known)
+        .zip(entries(head))
+        .position(|(known, now)| known[..WHICH] == now[..WHICH] && known[WHICH..] != now[WHICH..]);
+    if let Some(path) = changed.and_then(|changed| paths.get(changed)) {
+        let what = "was written to since, beside the overlay, which does not fit it any more: name a new file, or \
+                    leave --overlay out";
+        return Err(Failure::Refused(format!("{} {what}", path.display())));
+    }
+    if known != head {
+        let what = "holds what was written to other devices, or to these in another order";
+        return Err(Failure::input(format!("{} {what}", overlay.display())));
+    }
+    Ok(())
+}
+
+/// Keeps writers away from what lies below an overlay.
+fn hold(paths: &[PathBuf], disks: &[Disk]) -> Result<Vec<ReadHold>, Failure> {
+    let hold = |(path, disk): (&PathBuf, &Disk)| {
+        let what = "what is written there would change the overlay's array";
+        ReadHold::take(disk.file(), path)
+            .map_err(|error| Failure::Refused(format!("{error}: {what}")))
+    };
+    paths.iter().zip(disks).map(hold).collect()
+}
+
+/// Which devices it is for, and what stands at their ends, where every program that writes to an array writes, too.
+fn head(disks: &mut [Disk]) -> io::Result<Vec<u8>> {
     let mut head = vec![0; BLOCK as usize];
     head[..MAGIC.len()].copy_from_slice(MAGIC);
     for (disk, entry) in disks.iter_mut().zip(head[MAGIC.len()..].chunks_exact_mut(ENTRY)) {
         entry[..16].copy_from_slice(&identity(&inspect(disk)));
-        entry[16..].copy_from_slice(&disk.sectors().0.to_le_bytes());
+        entry[16..WHICH].copy_from_slice(&disk.sectors().0.to_le_bytes());
+        entry[WHICH..].copy_from_slice(&sum(disk)?.to_le_bytes());
     }
-    head
+    Ok(head)
+}
+
+/// What the head has for each device.
+fn entries(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    head[MAGIC.len()..].chunks_exact(ENTRY)
+}
+
+/// A sum of both ends of a device.
+fn sum(disk: &Disk) -> io::Result<u64> {
+    let length = disk.sectors().bytes();
+    let len = LOOKED_AT.min(length);
+    let mut bytes = vec![0; len as usize];
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    for at in [0, length - len] {
+        disk.file().read_exact_at(&mut bytes, at)?;
+        for byte in &bytes {
+            sum = (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    Ok(sum)
 }
 
 /// What tells a device from the others of its array, and of others: nothing where it carries neither a superblock nor a

@@ -41,6 +41,23 @@ pub(crate) struct Hold {
     _others: Vec<Arc<Other>>,
 }
 
+/// The right to read a file or device that nobody writes meanwhile, as far as those who would look for it; given back
+/// when dropped.
+#[derive(Debug)]
+pub struct ReadHold(#[expect(dead_code, reason = "kept for what its end does")] Hold);
+
+impl ReadHold {
+    /// Takes it of all of a file or block device that is open as `file`; `path` is for messages. Whoever writes it
+    /// already is left alone: then there is none.
+    ///
+    /// # Errors
+    /// [`Busy`](EngineErrorKind::Busy) when somebody may be writing, with who that is as far as it can be told;
+    /// [`Io`](EngineErrorKind::Io) when the system refuses.
+    pub fn take(file: &File, path: &Path) -> Result<Self, EngineError> {
+        Hold::share(file, path).map(Self)
+    }
+}
+
 /// An open file with locks of ours.
 #[derive(Debug)]
 struct Locked(File);
@@ -145,6 +162,37 @@ impl Hold {
         Ok((used, hold))
     }
 
+    /// Keeps writers away from all of a file or block device that is open for reading as `file`, beside whoever else
+    /// reads it: no member is written, no filesystem mounted and no array of the kernel started there. Nothing is taken
+    /// away from who has it already.
+    ///
+    /// # Errors
+    /// As of [`take`](Self::take).
+    pub(crate) fn share(file: &File, path: &Path) -> Result<Self, EngineError> {
+        let failed = |error| EngineError::io(HOLD, path, error);
+        let place = place::of_file(file, 0..OURS).map_err(failed)?;
+        let mut hold = Self::default();
+        if let Some(&number) = place.devices.first() {
+            let node = place::node(number).unwrap_or_else(|| path.to_path_buf());
+            hold.claim_node(number, &node).map_err(|error| match error.raw_os_error() {
+                Some(libc::EBUSY) => busy(path, format!("{} uses it", who::device(&node))),
+                _ => failed(error),
+            })?;
+        } else {
+            // An open file of our own: its locks go with it.
+            let own = Locked(File::open(claim::path_of(file)).map_err(failed)?);
+            match lock_for_reading(&own.0) {
+                Ok(()) => hold._locks.push(own),
+                Err(error) if is_in_use(&error) => {
+                    let who = who::locks(&own.0);
+                    return Err(busy(path, format!("{who} has locked it")));
+                }
+                Err(error) => return Err(EngineError::io("lock a file", path, error)),
+            }
+        }
+        Ok(hold)
+    }
+
     /// Locks a range of a file that is open as `file`.
     fn lock(&mut self, file: &File, path: &Path, bytes: &Range<u64>) -> Result<(), EngineError> {
         // An open file of our own: its locks go with it, whoever else has `file`.
@@ -152,7 +200,7 @@ impl Hold {
         let own = Locked(own.map_err(|error| EngineError::io(HOLD, path, error))?);
         match lock(&own.0, bytes) {
             Ok(()) => {}
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
+            Err(error) if is_in_use(&error) => {
                 let who = who::locks(&own.0);
                 return Err(busy(path, format!("{who} has locked it")));
             }
@@ -199,6 +247,20 @@ impl Hold {
     /// Claims another device that shows the same bytes.
     fn claim_other(&mut self, number: u64, path: &Path) -> Result<(), EngineError> {
         let Some(node) = place::node(number) else { return Ok(()) };
+        self.claim_node(number, &node).map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => {
+                let (node, who) = (node.display(), who::device(&node));
+                busy(path, format!("{node} has the same bytes, and {who} uses it"))
+            }
+            _ => {
+                let node = node.display();
+                busy(path, format!("{node} has the same bytes and cannot be claimed: {error}"))
+            }
+        })
+    }
+
+    /// Opens a device exclusively, once for all of this process that do.
+    fn claim_node(&mut self, number: u64, node: &Path) -> io::Result<()> {
         // Kept while the device is opened, so that no other thread finds it busy by this one.
         let mut table = table();
         table.others.retain(|other| other.strong_count() > 0);
@@ -207,25 +269,17 @@ impl Hold {
             self._others.push(other);
             return Ok(());
         }
-        match claim::open_patiently(&node, false) {
+        match claim::open_patiently(node, false) {
             Ok(open) => {
                 let other = Arc::new(Other { number, _open: open });
                 table.others.push(Arc::downgrade(&other));
                 self._others.push(other);
+                Ok(())
             }
             // It was taken down meanwhile.
-            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {}
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                let (node, who) = (node.display(), who::device(&node));
-                return Err(busy(path, format!("{node} has the same bytes, and {who} uses it")));
-            }
-            Err(error) => {
-                let node = node.display();
-                let reason = format!("{node} has the same bytes and cannot be claimed: {error}");
-                return Err(busy(path, reason));
-            }
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(()),
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 }
 
@@ -292,6 +346,20 @@ fn lock(file: &File, bytes: &Range<u64>) -> io::Result<()> {
         other => other?,
     }
     flock(file, FlockOperation::NonBlockingLockShared)
+}
+
+/// Takes locks on all of a file that others may take, too, but none who writes; `EAGAIN` when somebody does.
+fn lock_for_reading(file: &File) -> io::Result<()> {
+    set(file, libc::F_OFD_SETLK, libc::F_RDLCK, 0..u64::MAX)?;
+    if is_remote(file)? {
+        return Ok(());
+    }
+    flock(file, FlockOperation::NonBlockingLockShared)
+}
+
+/// Whether a lock was refused since others have some.
+fn is_in_use(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES))
 }
 
 fn flock(file: &File, operation: FlockOperation) -> io::Result<()> {

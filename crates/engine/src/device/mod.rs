@@ -20,6 +20,7 @@ mod who;
 
 pub use claim::{Claim, SAVED_BYTES};
 pub(crate) use hold::Hold;
+pub use hold::ReadHold;
 pub use loops::LoopStatus;
 pub use save::{SaveDirectory, SaveLog};
 pub use served::{Serving, is_served};

@@ -41,6 +41,7 @@ use raidlab_core::{MemberIndex, MemberTotals, Sector, Sectors, Time, Volume};
 
 use crate::buffers::{Area, Buffers, Piece};
 use crate::compute::Computer;
+use crate::device::ReadHold;
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Finished, Hub, Member, Ring};
 use crate::metadata::{BlockId, Metadata};
@@ -116,6 +117,8 @@ pub struct Engine {
     retired: Vec<Member>,
     metadata: Option<Metadata>,
     beginning: Beginning,
+    /// What keeps writers away from what it reads.
+    held: Vec<ReadHold>,
     buffers: Buffers,
     computer: Computer,
     hub: Arc<Hub>,

@@ -16,6 +16,7 @@ use super::journal_replay::Replayed;
 use super::{Engine, Wait};
 use crate::buffers::Buffers;
 use crate::compute::Computer;
+use crate::device::ReadHold;
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Hub, Member};
 use crate::metadata::{Form, Metadata, look, random};
@@ -275,6 +276,11 @@ impl Engine {
         Self::build(&own, config, Volume::Flat(array), (members, None))
     }
 
+    /// Keeps these as long as it lives.
+    pub fn keep(&mut self, holds: Vec<ReadHold>) {
+        self.held.extend(holds);
+    }
+
     /// How the array began that was found on its members; of a new one nothing is told.
     pub fn beginning(&self) -> &Beginning {
         &self.beginning
@@ -300,8 +306,7 @@ impl Engine {
         let requests = config.limits.requests as usize;
         let ios = config.limits.ios.max(8 * count as u32 + 8) as usize;
         let hub = Arc::new(Hub::new(ios));
-        members.resize_with(2 * count, || Member::Absent);
-        members.push(journal.unwrap_or(Member::Absent));
+        members.extend((0..count).map(|_| Member::Absent).chain(journal.or(Some(Member::Absent))));
         let mut ring = None;
         for member in &mut members {
             member.connect(&hub, &mut ring, ios);
@@ -322,6 +327,7 @@ impl Engine {
             retired: Vec::new(),
             metadata: None,
             beginning: Beginning::default(),
+            held: Vec::new(),
             deadline: config.settings.deadline.is_some(),
             computer: Computer::default(),
             hub,

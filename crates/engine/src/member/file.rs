@@ -61,8 +61,8 @@ pub struct FileOptions {
     pub threads: usize,
     /// Who carries them out.
     pub engine: FileIo,
-    /// It is opened for reading only: whatever goes wrong, no byte of it changes. It is not claimed either, so that
-    /// nothing is taken away from whoever else has it.
+    /// It is opened for reading only: whatever goes wrong, no byte of it changes. Nothing is claimed of it; a
+    /// [`ReadHold`](crate::ReadHold) keeps writers away.
     pub read_only: bool,
 }
 

@@ -256,6 +256,8 @@ pub enum Cannot {
     Log(&'static str),
     /// The log device of its journal is missing or out of date.
     JournalLost,
+    /// Its journal is not there, and parity is needed for members that are missing.
+    JournalNeeded(Vec<u16>),
     /// Its journal was to be given up, and is there.
     JournalThere,
     /// It is of a kind that this version only reads.
@@ -282,16 +284,14 @@ impl fmt::Display for Cannot {
             }
             Self::Obstacle(obstacle) => obstacle.fmt(f),
             Self::TooFew { missing, layout, .. } => {
-                let missing: Vec<_> = missing.iter().map(u16::to_string).collect();
-                write!(f, "{layout} cannot be read without member {}", missing.join(" and "))
+                write!(f, "{layout} cannot be read without member {}", members(missing))
             }
             Self::DirtyDegraded(missing) => {
-                let missing: Vec<_> = missing.iter().map(u16::to_string).collect();
                 write!(
                     f,
                     "the array was not stopped cleanly and member {} is missing: where writes were under way, what \
                      that member held may come out wrong; --allow-dirty-degraded reads it nevertheless",
-                    missing.join(" and ")
+                    members(missing)
                 )
             }
             Self::Log(which) => write!(
@@ -305,6 +305,15 @@ impl fmt::Display for Cannot {
                  it; --ignore-journal gives it up for good: writes that stand in it alone are lost, and all redundancy \
                  is made consistent",
             ),
+            Self::JournalNeeded(missing) => {
+                write!(
+                    f,
+                    "its journal is not among the devices, and member {} is missing: where writes stand in the journal \
+                     alone, what that member held may come out wrong; give the journal; --allow-dirty-degraded reads \
+                     without it",
+                    members(missing)
+                )
+            }
             Self::JournalThere => f.write_str(
                 "its journal is among the devices, and can be replayed: leave --ignore-journal out; to give the \
                  journal up leave its device out",
@@ -335,6 +344,11 @@ impl fmt::Display for Cannot {
 }
 
 impl std::error::Error for Cannot {}
+
+/// The numbers of members in words.
+fn members(of: &[u16]) -> String {
+    of.iter().map(u16::to_string).collect::<Vec<_>>().join(" and ")
+}
 
 fn insert(bits: &mut MemberBits, place: u16) {
     if let Some(word) = bits.get_mut(usize::from(place / 64)) {
@@ -750,6 +764,9 @@ fn judge_journal(
             Ok(())
         }
         Some(_) => Err(Cannot::Log("journal")),
+        None if !assembly.missing().is_empty() && !allowed.dirty_degraded => {
+            Err(Cannot::JournalNeeded(assembly.missing()))
+        }
         None => {
             let what = if newest.is_clean() { "may hold" } else { "probably holds" };
             assembly.notes.push(format!(

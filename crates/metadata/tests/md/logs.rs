@@ -186,6 +186,15 @@ fn writes_in_a_journal_are_not_passed_over_in_silence() {
         let notes = decide(&others, false).unwrap().notes;
         assert!(notes.iter().any(|note| note.contains("not among the devices")), "{notes:?}");
     }
+    // With a member missing parity is needed that the journal may know better.
+    let degraded = |others: &[Inspected], allowed: &Allowed| {
+        assemble(&[others, &members[..2]].concat(), allowed).map(|assembly| assembly.missing())
+    };
+    let allowed = Allowed::default();
+    assert_eq!(degraded(&[], &allowed), Err(Cannot::JournalNeeded(vec![2])));
+    assert_eq!(degraded(&[seen(&journal(0))], &allowed), Ok(vec![2]));
+    let dirty_degraded = Allowed { dirty_degraded: true, ..Allowed::default() };
+    assert_eq!(degraded(&[], &dirty_degraded), Ok(vec![2]));
 }
 
 /// For writing the log device is used, or given up when it is missing or out of date and that is allowed.

@@ -131,7 +131,7 @@ fn start(options: &Assemble) -> Result<Started, Failure> {
 
 /// The array for reading: what is below it is a part of it.
 fn read(found: &Found, shown: &[PathBuf]) -> Result<Started, Failure> {
-    let engine = found.engine()?;
+    let engine = found.held_engine()?;
     let assembly = found.assembly()?;
     let order: Vec<_> = assembly.places.iter().map(|place| place.given).collect();
     let names = Names::new(Mode::Read, shown, &order, &[]);

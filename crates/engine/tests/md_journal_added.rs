@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use raidlab_core::{Consistency, Layout, Sector, Sectors};
+use raidlab_core::{Consistency, Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, MdOptions, Member, add_md_journal};
 use raidlab_metadata::md::journal::least;
 use raidlab_metadata::md::{
@@ -127,6 +127,75 @@ fn an_array_gets_a_journal_and_is_cut_off_anywhere() {
     assert!(without > 10 && with > 20, "{without} {with}");
 }
 
+/// An array of a seed that lost a member, was written without it and stopped, with what its log device begins. The
+/// member's drive is gone, or there as it was when it failed.
+fn degraded(seed: u64) -> Bench {
+    let layouts = ["raid5(3) chunk=16K", "raid6(4) chunk=16K", "raid4(4) chunk=4K"];
+    let layout: Layout = layouts[(seed % 3) as usize].parse().unwrap();
+    let out = seed % u64::from(layout.members);
+    let mut bench = Bench::new(images(&creation(layout, SECTORS)), WRITTEN, seed);
+    bench.unit = 8;
+    let mut engine = bench.start(&[]).unwrap();
+    engine.fail(MemberIndex(out as u16)).unwrap();
+    let bytes: Vec<u8> = (0..WRITTEN).flat_map(|at| [at as u8 | 1; SECTOR]).collect();
+    engine.write_at(Sector(0), &bytes).unwrap();
+    bench.believe(&mut engine);
+    engine.stop().unwrap();
+    if (seed / 2).is_multiple_of(2) {
+        bench.drives.remove(out as usize);
+    }
+    bench.drives.push(Drive::new(&vec![0x3c; LOG * SECTOR]));
+    bench
+}
+
+/// As `mdadm --add-journal` does, an array that lacks a member gets one: what is computed of the member is the same
+/// whatever a power cut leaves, and what is written from then on goes through the journal.
+#[test]
+fn a_degraded_array_gets_a_journal_and_is_cut_off_anywhere() {
+    let (mut without, mut with) = (0, 0);
+    for seed in Extent::from_environment().seeds(6, 10) {
+        let mut bench = degraded(seed);
+        let (before, model) = (images_of(&mut bench), bench.model.clone());
+        let log = before.len() - 1;
+        for most in 0.. {
+            let told = format!("seed {seed}, after {most} writes");
+            bench.restart(Left { images: before.clone() });
+            bench.model = model.clone();
+            let added = add(&bench, most);
+            let left = images_of(&mut bench);
+            bench.restart(Left { images: left.clone() });
+            let (mut engine, by) = start(&mut bench, &[], &told);
+            let found = bench.read(&mut engine);
+            bench.compare(&found, None, &told);
+            let is_journalled = matches!(by, Consistency::Journal { .. });
+            assert!(is_journalled || added.is_err(), "{told}");
+            *(if is_journalled { &mut with } else { &mut without }) += 1;
+            if is_journalled {
+                let cut = bench.live(engine, 200);
+                bench.restart(cut);
+                let mut engine = bench.start(&[]).unwrap_or_else(|why| panic!("{told}: {why}"));
+                let found = bench.read(&mut engine);
+                bench.compare(&found, None, &format!("{told}, used"));
+                // Without the log device both must be allowed, and nothing was under way.
+                bench.restart(Left { images: left });
+                bench.model = model.clone();
+                bench.allowed.ignore_journal = true;
+                let why = bench.start(&[log]).unwrap_err();
+                assert!(why.contains("not stopped cleanly"), "{told}: {why}");
+                bench.allowed.dirty_degraded = true;
+                let mut engine = bench.start(&[log]).unwrap_or_else(|why| panic!("{told}: {why}"));
+                let found = bench.read(&mut engine);
+                bench.compare(&found, None, &format!("{told}, without"));
+                bench.allowed = Allowed::default();
+            }
+            if added.is_ok() {
+                break;
+            }
+        }
+    }
+    assert!(without > 10 && with > 20, "{without} {with}");
+}
+
 /// Of an array whose journal was given up the old log device is not believed beside the new one.
 #[test]
 fn a_log_device_of_before_is_not_believed() {
@@ -213,7 +282,7 @@ fn arrays_that_cannot_have_one_are_told_why() {
         (images(&Creation { ppl: true, ..raid5() }), "it logs partial parity"),
         (vec![good[0].clone(), good[1].clone(), rebuilt], "member 2 is being rebuilt"),
         (images(&askew), "data of member 0 start at"),
-        (good[1..].to_vec(), "member 0 is missing"),
+        (good[1..].to_vec(), "member 0 is missing, and was in service"),
         (vec![good[0].clone(), good[1].clone(), vec![0; 4096]], "member 2 is missing"),
         (
             good.iter().map(|one| changed(one, |one| one.resync = 0)).collect(),

@@ -6,7 +6,7 @@
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::{Layout, Sector, Sectors};
+use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Member, add_md_journal};
 use raidlab_metadata::MetadataFormat;
 use raidlab_metadata::md::{
@@ -39,30 +39,41 @@ const TAIL: u64 = 8;
 /// An array of raidlab's that holds `content` and was stopped, and a log device; of what gives it a journal so many
 /// writes were carried out.
 fn begun(section: usize, content: &[u8], most: usize) -> Vec<Vec<u8>> {
+    let mut bench = bench(section);
+    let mut engine = bench.start(&[]).unwrap();
+    engine.write_at(Sector(0), content).unwrap();
+    engine.stop().unwrap();
+    let images = bench.drives.iter().map(Drive::bytes).collect();
+    added(images, WRITES, most)
+}
+
+/// An array of raidlab's, made.
+fn bench(section: usize) -> Bench {
     let sectors = (MEMBER / SECTOR) as u64;
     let layout: Layout = LAYOUT.parse().unwrap();
     let array = [section as u8 + 1; 16];
     let plan = Creation { array, ..creation(layout, sectors) }.plan().unwrap();
     let images = plan.members.iter().flatten().map(|made| made_image(made, sectors));
-    let mut bench = Bench::new(images.collect(), FILLED / SECTOR, section as u64 + 1);
-    let mut engine = bench.start(&[]).unwrap();
-    engine.write_at(Sector(0), content).unwrap();
-    engine.stop().unwrap();
-    let mut images: Vec<Vec<u8>> = bench.drives.iter().map(Drive::bytes).collect();
+    Bench::new(images.collect(), FILLED / SECTOR, section as u64 + 1)
+}
+
+/// These devices and a log device behind them; of `all` writes that give them a journal so many were carried out.
+fn added(mut images: Vec<Vec<u8>>, all: usize, most: usize) -> Vec<Vec<u8>> {
     images.push(vec![0; MEMBER]);
     let mut devices: Vec<Member> =
         images.iter().map(|image| Member::from(Drive::new(image))).collect();
     let mut log = devices.pop().unwrap();
     let added = add_md_journal(&mut devices, &mut log, false).unwrap();
-    assert_eq!(added.writes.len(), WRITES);
+    assert_eq!(added.writes.len(), all);
     put(&added, most, &mut images);
     images
 }
 
 /// Carries out so many writes on members and the log device behind them.
 fn put(added: &AddedJournal, most: usize, images: &mut [Vec<u8>]) {
+    let log = images.len() - 1;
     for (given, at, bytes) in added.writes.iter().take(most) {
-        let image = &mut images[given.unwrap_or(LOG)];
+        let image = &mut images[given.unwrap_or(log)];
         image[at.bytes() as usize..][..bytes.len()].copy_from_slice(bytes);
     }
 }
@@ -108,6 +119,50 @@ fn md_takes_over_an_array_that_got_a_journal() {
     assert!(all(&mut engine, FILLED) == files.expected(whole));
     bench.exchange(&mut engine, 1);
     assert_eq!(engine.scrub(&AtomicBool::new(false)).unwrap(), Sectors(0));
+}
+
+/// The same of an array that lacks a member, as mdadm gives such arrays journals, too: after each cut md computes the
+/// member's data of the others, and what it writes then, without the member, stands in the journal.
+#[test]
+fn md_takes_over_a_degraded_array_that_got_a_journal() {
+    const TEST: &str = "md_takes_over_a_degraded_array_that_got_a_journal";
+    let Some(guest) = guest_or_skip(TEST) else { return };
+    // Two superblocks less than with all members.
+    let all_writes = WRITES - 2;
+    let cut = [READY + 1, all_writes];
+    let guest = guest.cut(&[MEMBER as u64; 2]);
+    let files = Files::new("md-journal-degraded", LOG, cut.len(), FILLED);
+    let numbers = || 0..LOG;
+    let mut script = String::new();
+    for (section, most) in cut.into_iter().enumerate() {
+        let mut bench = bench(section);
+        let mut engine = bench.start(&[]).unwrap();
+        engine.fail(MemberIndex(1)).unwrap();
+        engine.write_at(Sector(0), &files.patterns[0]).unwrap();
+        engine.stop().unwrap();
+        let there = [0, 2].map(|member: usize| bench.drives[member].bytes());
+        files.write(section, numbers(), &added(there.to_vec(), all_writes, most));
+        script.push_str(&format!(
+            "{}quietly mdadm --assemble $md {}\npolicy journal\n\
+             [ \"$(cat /sys/block/md$section/md/degraded)\" = 1 ]\n\
+             quietly dd if=$md of=$SHARE/{section}-data bs=1M count=2 iflag=direct\n{}",
+            head(section),
+            devices(section, numbers(), None),
+            write_and_copy(section, numbers(), FILLED),
+        ));
+    }
+    files.run(&guest, &script).expect_success("md takes them over");
+    for (section, most) in cut.into_iter().enumerate() {
+        let found = fs::read(files.share(&format!("{section}-data"))).unwrap();
+        assert!(found == files.patterns[0], "after {most} writes");
+        let copies =
+            numbers().map(|one| fs::read(files.share(&format!("{section}-{one}"))).unwrap());
+        let mut bench = Bench::new(copies.collect(), FILLED / SECTOR, 1);
+        let mut engine = bench.start(&[]).unwrap();
+        let replayed = engine.beginning().replayed;
+        assert!(replayed.whole + replayed.alone > 0, "after {most} writes: {replayed:?}");
+        assert!(all(&mut engine, FILLED) == files.expected(section), "after {most} writes");
+    }
 }
 
 /// The same device, as it says it is once what depends on time is left out.

@@ -1,7 +1,9 @@
-//! A journal for an array that has none, is whole and clean, and does not run.
+//! A journal for an array that has none, is clean, and does not run. Members may be missing, as with mdadm, where the
+//! others say so.
 //!
 //! Fault model: the power goes after any of the writes, each of which is durable before the next. Why it is safe: the
-//! array is consistent and the journal empty, so that it holds the same with it as without. The log device is ready
+//! array is consistent and the journal empty, so that it holds the same with it as without, also what is computed of
+//! members that are missing. The log device is ready
 //! before the first member names it; the superblock of that member is newer than those of all others, and no two are
 //! ever more than an event apart, so that it decides and all others are still believed. All are two events newer in the
 //! end: a log device that the array had before is out of date, also to md before Linux 6.8, which asks a device's own
@@ -104,17 +106,21 @@ fn check<'a>(joined: &Joined, all: &'a [Inspected]) -> Result<&'a Superblock, Im
     }
     let mut first: Option<&Superblock> = None;
     for (place, given) in joined.order.iter().enumerate() {
-        let one = given.and_then(|given| all.get(given)?.superblock());
-        let out = match one {
-            None => Some("missing"),
-            Some(one) => one.rebuilt_to().map(|_| "being rebuilt"),
+        let Some(one) = given.and_then(|given| all.get(given)?.superblock()) else {
+            if joined.absent[place / 64] >> (place % 64) & 1 == 1 {
+                return wrong(format!(
+                    "member {place} is missing, and was in service when the array was stopped: give it; if it is lost, \
+                     `array assemble --write --run` starts the array without it, and after a stop it can have a journal"
+                ));
+            }
+            continue;
         };
-        if let Some(out) = out {
+        if one.rebuilt_to().is_some() {
             return wrong(format!(
-                "member {place} is {out}: an array gets a journal when all its members are in service"
+                "member {place} is being rebuilt: `array assemble --write` goes on with that; stop the array when it \
+                 is done"
             ));
         }
-        let Some(one) = one else { continue };
         if !matches!(one.version(), Version::V1_1 | Version::V1_2) {
             let version = one.version();
             return wrong(format!("an array of version {version} has no journal: 1.1 and 1.2 may"));

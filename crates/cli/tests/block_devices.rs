@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 mod create;
+mod journal;
 mod metadata;
 
 use crate::root::{skip, tool};
@@ -49,7 +50,13 @@ struct Loop {
 
 impl Loop {
     fn over(file: &Path) -> Result<Self, String> {
-        let node = tool("losetup", &["--find", "--show", &file.display().to_string()])?;
+        Self::in_sectors(file, "512")
+    }
+
+    /// With sectors of so many bytes.
+    fn in_sectors(file: &Path, sectors: &str) -> Result<Self, String> {
+        let path = file.display().to_string();
+        let node = tool("losetup", &["--find", "--show", "--sector-size", sectors, &path])?;
         Ok(Self { node, file: file.to_path_buf() })
     }
 }
@@ -90,7 +97,17 @@ impl Bench {
     }
 
     /// The same with so many devices.
-    fn with(test: &str, study: &str, (count, size): (u64, u64)) -> Option<Self> {
+    fn with(test: &str, study: &str, all: (u64, u64)) -> Option<Self> {
+        Self::in_sectors(test, study, all, "512")
+    }
+
+    /// The same with sectors of so many bytes.
+    fn in_sectors(
+        test: &str,
+        study: &str,
+        (count, size): (u64, u64),
+        sectors: &str,
+    ) -> Option<Self> {
         if tool("id", &["-u"]).as_deref() != Ok("0") {
             skip(test, "needs root for loop devices");
             return None;
@@ -106,7 +123,7 @@ impl Bench {
                 .open(&file)
                 .and_then(|file| file.set_len(size))
                 .expect("room");
-            match Loop::over(&file) {
+            match Loop::in_sectors(&file, sectors) {
                 Ok(one) => loops.push(one),
                 Err(why) => {
                     skip(test, &why);

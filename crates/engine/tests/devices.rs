@@ -2,14 +2,17 @@
 //! devices, which need root.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Random, TestDirectory};
+use crate::held::made_image;
+use crate::made::creation;
 use crate::root::{skip, tool};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     CacheState, Claim, Device, DeviceRefusal, Engine, EngineConfig, EngineErrorKind, FileIo,
-    FileMember, FileOptions, Member,
+    FileMember, FileOptions, MdOptions, Member, add_md_journal,
 };
 
 const BYTES: u64 = 4 << 20;
@@ -184,4 +187,45 @@ fn members_and_log_devices_of_raidlab_are_signatures() {
         !found.is_empty() && found.iter().all(|kind| kind.starts_with("raidlab_")),
         "{found:?}"
     );
+}
+
+/// An array that lies on devices with sectors of 4 KiB, or has its log device on one, gets a journal; what is written
+/// then and cut off is there.
+#[test]
+fn arrays_on_devices_with_sectors_of_4_kib_get_a_journal() {
+    let name = "arrays_on_devices_with_sectors_of_4_kib_get_a_journal";
+    for blocks in [["4096"; 4], ["512", "512", "512", "4096"], ["4096", "512", "512", "512"]] {
+        let directory = TestDirectory::new();
+        let loops = ["a", "b", "c", "log"].into_iter().zip(blocks);
+        let loops = loops.map(|(file, block)| Loop::new(name, &directory, file, block));
+        let Some(loops) = loops.collect::<Option<Vec<Loop>>>() else { return };
+        let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(32));
+        let plan = creation(layout, BYTES / 512).plan().unwrap();
+        for (device, made) in loops.iter().zip(plan.members.iter().flatten()) {
+            let image = made_image(made, BYTES / 512);
+            let mut file = File::options().write(true).open(&device.0).unwrap();
+            file.write_all(&image).and_then(|()| file.sync_all()).unwrap();
+        }
+        let open = |device: &Loop| device.member(FileIo::Threads);
+        let (log, members) = loops.split_last().unwrap();
+        let mut devices: Vec<Member> = members.iter().map(open).collect();
+        add_md_journal(&mut devices, &mut open(log), true).unwrap();
+        drop(devices);
+        let start = |all: &[&Loop]| {
+            let devices = all.iter().map(|device| open(device)).collect();
+            let options = MdOptions { run: true, ..MdOptions::default() };
+            Engine::assemble_md(devices, &options).unwrap()
+        };
+        let all: Vec<&Loop> = loops.iter().collect();
+        let (mut array, found) = start(&all);
+        assert_eq!(found.joined.journal, Some(3), "{blocks:?}");
+        let mut data = vec![0; 64 << 10];
+        Random(5).fill(&mut data);
+        array.write_at(Sector(16), &data).unwrap();
+        drop(array);
+        let (mut array, _) = start(&all[1..]);
+        let mut back = vec![0; data.len()];
+        array.read_at(Sector(16), &mut back).unwrap();
+        assert!(back == data, "{blocks:?}");
+    }
 }

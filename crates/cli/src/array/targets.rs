@@ -31,10 +31,9 @@ pub(super) struct Target {
 
 /// Refuses what is given twice, and block devices that share sectors: claimed one after the other they would be busy by
 /// ourselves.
-fn distinct(options: &Create) -> Result<(), Failure> {
+pub(super) fn distinct<'a>(all: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
     let mut seen: Vec<Device> = Vec::new();
-    let all = options.members.iter().chain(&options.spare).chain(&options.write_journal);
-    let all: Vec<_> = all.filter(|path| path.as_path() != Path::new(MISSING)).collect();
+    let all: Vec<_> = all.filter(|path| *path != Path::new(MISSING)).collect();
     if let Some((_, path)) = all.iter().enumerate().find(|(at, path)| all[..*at].contains(path)) {
         return Err(Failure::input(format!("{} is given twice", path.display())));
     }
@@ -52,7 +51,8 @@ fn distinct(options: &Create) -> Result<(), Failure> {
 
 /// Opens and claims each member, and looks at what is on it.
 pub(super) fn targets(options: &Create) -> Result<Vec<Option<Target>>, Failure> {
-    distinct(options)?;
+    let all = options.members.iter().chain(&options.spare).chain(&options.write_journal);
+    distinct(all.map(PathBuf::as_path))?;
     let mut targets: Vec<Option<Target>> = Vec::new();
     for path in &options.members {
         if path == Path::new(MISSING) {

@@ -175,8 +175,8 @@ fn an_array_gets_a_journal_while_it_is_stopped() {
     for (log, devices, flags, code, words) in [
         ("y", &members[..], &["--destructive"][..], 3, "something stands on it"),
         ("x", &members[1..], &["--destructive"], 1, "member 0 is missing"),
-        ("2", &members, &["--destructive"], 3, "is a member of an md array"),
-        ("2", &members, &["--destructive", "--overwrite"], 1, "it is a member already"),
+        ("2", &members[..2], &["--destructive"], 3, "is a member of an md array"),
+        ("2", &members, &["--destructive", "--overwrite"], 2, "is given twice"),
     ] {
         let told = add(&harness, log, devices, flags);
         assert!(

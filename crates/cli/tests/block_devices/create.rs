@@ -8,21 +8,21 @@ use super::{Bench, Loop};
 use crate::root::tool;
 use crate::support::{self, Ran};
 
-fn create(bench: &Bench, layout: &str, more: &[&str]) -> Ran {
+pub(super) fn create(bench: &Bench, layout: &str, more: &[&str]) -> Ran {
     let nodes: Vec<&str> = bench.loops.iter().map(|one| one.node.as_str()).collect();
     let first = ["array", "create", layout];
     support::raidlab([&first[..], &nodes, more].concat())
 }
 
 /// With all that is needed to overwrite.
-fn confirmed(bench: &Bench, layout: &str, more: &[&str]) -> Ran {
+pub(super) fn confirmed(bench: &Bench, layout: &str, more: &[&str]) -> Ran {
     let (ids, saved) = (bench.ids(), bench.save_directory());
     let all = ["--destructive", "--yes", "--confirm-id", &ids, "--save-dir", &saved];
     create(bench, layout, &[&all[..], more].concat())
 }
 
 /// What was said on the way stands on standard error.
-fn done(ran: Ran) -> Ran {
+pub(super) fn done(ran: Ran) -> Ran {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     ran
 }

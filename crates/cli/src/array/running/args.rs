@@ -7,6 +7,7 @@ use raidlab_core::Size;
 use raidlab_targets::NbdAddress;
 
 use super::super::args::Members;
+use crate::args::Consent;
 
 /// Runs an array until it is stopped; for reading only, unless told to write
 ///
@@ -140,7 +141,8 @@ pub(crate) struct Remove {
     raidlab array add data new.img         everything on new.img is lost\n  \
     raidlab array add data disk2.img       a member that was away: only what changed is rebuilt, by the bitmap\n  \
     raidlab array add data --array x.img y.img    the array on them, as a member of an array of arrays\n  \
-    raidlab array add --journal log.img a.img b.img c.img --destructive    a log device, of an array that is stopped")]
+    raidlab array add --journal log.img a.img b.img c.img --destructive   a log device, of an array that is stopped\n  \
+    raidlab array add --journal /dev/sde /dev/sdb /dev/sdc /dev/sdd    what is on /dev/sde, which would be lost")]
 pub(crate) struct Add {
     #[command(flatten)]
     pub(crate) running: Running,
@@ -151,15 +153,14 @@ pub(crate) struct Add {
     #[arg(long = "array", id = "is-array")]
     pub(crate) is_array: bool,
     /// The array does not run, and this becomes the log device of its journal; without --destructive it is only said
-    /// what would be written
-    #[arg(long, value_name = "FILE", conflicts_with = "is-array")]
+    /// what would be written. A block device is confirmed first
+    #[arg(long, value_name = "DEVICE", conflicts_with = "is-array")]
     pub(crate) journal: Option<PathBuf>,
-    /// With --journal: do it
-    #[arg(long, requires = "journal")]
-    pub(crate) destructive: bool,
     /// Also where something stands on it
     #[arg(long)]
     pub(crate) overwrite: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 }
 
 /// Copies a member of a running array to a fresh device while it goes on serving, then swaps them

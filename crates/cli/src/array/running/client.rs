@@ -43,6 +43,11 @@ pub(in super::super) fn remove(options: &Remove) -> Result<(), Failure> {
 
 pub(in super::super) fn add(options: &Add) -> Result<(), Failure> {
     let overwrite = options.overwrite;
+    if let Some((flag, _)) = options.consent.given().iter().find(|(_, given)| *given) {
+        return Err(Failure::input(format!(
+            "{flag}: is for --journal, of an array that does not run"
+        )));
+    }
     if options.is_array {
         let devices = options.devices.iter().map(|one| path(one)).collect::<Result<Vec<_>, _>>()?;
         let command =

@@ -18,5 +18,6 @@ mod md_decisions;
 mod md_journal_added_guest;
 mod md_journal_guest;
 mod md_journal_made_guest;
+mod md_journal_unreadable_guest;
 mod md_logs_guest;
 mod md_ppl_guest;

@@ -356,6 +356,54 @@ fn what_a_rebuild_lost_is_listed_until_it_is_written() {
     assert_eq!(found.bad, Some(Vec::new()));
 }
 
+/// A list in units of many sectors is believed, which is told, and neither it nor another one is written; where nothing
+/// stands in it yet it is begun anew in sectors.
+#[test]
+fn lists_in_units_of_many_sectors_are_believed_and_not_written() {
+    let all: Vec<_> =
+        created("raid1(2)", Version::V1_2, WantedBitmap::None, true).iter().map(bytes).collect();
+    let one = seen(&all[0]).superblock().unwrap().clone();
+    let (start, list) = (one.data_offset, one.beside(one.bad_blocks.offset).unwrap().bytes());
+    let counts_in_units = |image: &[u8], entry: Option<u64>| {
+        let mut bytes = image.to_vec();
+        let mut one = seen(image).superblock().unwrap().clone();
+        one.bad_blocks.shift = 4;
+        if let Some(entry) = entry {
+            one.features = one.features.with(Features::BAD_BLOCKS);
+            bytes[list as usize..][..8].copy_from_slice(&entry.to_le_bytes());
+        }
+        one.emit(&mut bytes[8 * 512..]).unwrap();
+        bytes
+    };
+    // 16 sectors of the data, from sector 96 on.
+    let entry = (start / 16 + 6) << 10 | 1;
+    for listed in [Some(entry), None] {
+        let image = counts_in_units(&all[0], listed);
+        let source = Spoilt::new(&image, start + 1000..start + 1008);
+        let fresh = Spoilt::new(&vec![0x55; all[1].len()], 0..0);
+        let devices = vec![Member::from(source.clone()), with(&all[1])];
+        let (mut engine, found) = Engine::assemble_md(devices, &MdOptions::default()).unwrap();
+        let told = found.joined.notes.iter().any(|note| note.contains("in units of 2^4 sectors"));
+        assert_eq!(told, listed.is_some(), "{:?}", found.joined.notes);
+        engine.fail(MemberIndex(1)).unwrap();
+        engine.add(MemberIndex(1), Member::from(fresh.clone())).unwrap();
+        finish(&mut engine);
+        engine.stop().unwrap();
+        let (source, fresh) = (seen(&source.bytes()), seen(&fresh.bytes()));
+        let shifts = [&source, &fresh].map(|one| one.superblock().unwrap().bad_blocks.shift);
+        let rebuilt_to = fresh.superblock().unwrap().rebuilt_to();
+        if listed.is_some() {
+            let bad = [(Sector(96), Sectors(16))];
+            assert_eq!((source.bad.as_deref(), shifts), (Some(&bad[..]), [4, 0]));
+            assert_eq!((rebuilt_to, fresh.bad), (Some(96), Some(Vec::new())));
+        } else {
+            let bad = [(Sector(1000), Sectors(8))];
+            assert_eq!((fresh.bad.as_deref(), shifts), (Some(&bad[..]), [0, 0]));
+            assert_eq!((rebuilt_to, source.bad), (None, Some(Vec::new())));
+        }
+    }
+}
+
 /// A device that answers when the test says so, the last request first.
 #[derive(Clone, Default)]
 struct Slow(Arc<Mutex<(Vec<u8>, Vec<MemberRequest>)>>);

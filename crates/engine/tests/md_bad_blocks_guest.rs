@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use raidlab_core::MemberIndex;
 use raidlab_engine::{Engine, MdOptions, Member};
+use raidlab_metadata::md::Features;
 
 use crate::guest::{TempDir, guest_or_skip};
 use crate::made::{Spoilt, creation, pattern};
@@ -100,4 +101,40 @@ fn lists_of_bad_blocks_go_both_ways() {
         "a: {both}\nb: {both}\nrd0: {both}\nrd1: {both}\n{FIRST} read\n{TOLD} error\n{LAST} error\n"
     );
     assert_eq!(said, expected);
+}
+
+/// Why lists in units of many sectors are not written: Linux 6.1 takes the units for sectors, and reads what is bad.
+#[test]
+fn md_takes_units_of_a_list_for_sectors() {
+    let Some(guest) = guest_or_skip("md_takes_units_of_a_list_for_sectors") else { return };
+    let directory = TempDir::new("md-bad-block-units");
+    let files: Vec<PathBuf> = ["a", "b"].map(|name| directory.file(name, SECTORS * 512)).into();
+    let share = directory.path().join("share");
+    fs::create_dir(&share).unwrap();
+    let plan = creation("raid1(2)".parse().unwrap(), SECTORS).plan().unwrap();
+    let mut unit = 0;
+    for (place, (file, made)) in files.iter().zip(plan.members.iter().flatten()).enumerate() {
+        let file = File::options().write(true).open(file).unwrap();
+        for (at, piece) in &made.pieces {
+            file.write_all_at(piece, at.bytes()).unwrap();
+        }
+        let mut one = made.superblock.clone();
+        if place == 1 {
+            let list = one.beside(one.bad_blocks.offset).unwrap().bytes();
+            // 16 sectors of the data, from sector 96 on.
+            unit = one.data_offset / 16 + 6;
+            file.write_all_at(&(unit << 10 | 1).to_le_bytes(), list).unwrap();
+            one.bad_blocks.shift = 4;
+            one.features = one.features.with(Features::BAD_BLOCKS);
+            let mut bytes = vec![0; 4096];
+            one.emit(&mut bytes).unwrap();
+            file.write_all_at(&bytes, one.super_offset * 512).unwrap();
+        }
+    }
+    let script = format!(
+        "{FUNCTIONS}\nlists\nquietly mdadm /dev/md1 --fail /dev/ubda\nreads 96\nquietly mdadm --stop /dev/md1"
+    );
+    let said = guest.run(&script, &files, &share).expect_success("md takes the list for another");
+    let listed = unit * 16;
+    assert_eq!(said, format!("a:\nb: {listed} 16\nrd0:\nrd1: {unit} 1\n96 read\n"));
 }

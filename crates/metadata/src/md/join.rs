@@ -86,6 +86,7 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
     let log_header = log_header(all, &assembly.places, consistency)?;
     writable(&assembly, newest)?;
     let awaited = awaited(newest, all, &assembly);
+    assembly.notes.extend(with.iter().enumerate().filter_map(in_units));
     let mut state = state(&with, newest, consistency, all, &assembly.places);
     let mut absent = assembly.failed();
     for (word, awaited) in awaited.into_iter().enumerate() {
@@ -307,6 +308,17 @@ fn writable(assembly: &super::Assembly, newest: &Superblock) -> Result<(), Canno
         )));
     }
     Ok(())
+}
+
+/// Why no list of bad blocks is written, of a member whose list is one that Linux 6.1 misreads.
+fn in_units((place, one): (usize, &Option<&Superblock>)) -> Option<String> {
+    let one = one.filter(|one| one.features.has(Features::BAD_BLOCKS))?;
+    let shift = Some(one.bad_blocks.shift).filter(|shift| *shift > 0)?;
+    Some(format!(
+        "the list of bad blocks of member {place} counts in units of 2^{shift} sectors, which Linux takes for sectors: \
+         it is believed, and no list is written, so that a rebuild is recorded up to what it could not have; `mdadm \
+         --assemble --update=force-no-bbl` takes the list out"
+    ))
 }
 
 /// The state of the array, which md's superblocks tell each in part.

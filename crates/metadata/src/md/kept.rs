@@ -69,6 +69,7 @@ impl Kept {
         let without = plain.iter().fold(Features::BAD_BLOCKS.0, |all, one| all | one.0);
         superblock.features = Features(superblock.features.0 & !without);
         (superblock.recovery, superblock.corrected, superblock.flags) = (0, 0, 0);
+        superblock.bad_blocks.shift = 0;
         let aside = match superblock.aside {
             Aside::Bitmap(offset) => i64::from(offset).min(i64::from(superblock.bad_blocks.offset)),
             Aside::PartialParity { offset, .. } => {
@@ -251,6 +252,10 @@ impl Kept {
         let is_rebuilding = said.rebuilding[place / 64] >> (place % 64) & 1 == 1;
         let has_bitmap = self.bitmap.is_some();
         let lists = one.features.has(Features::BAD_BLOCKS);
+        if self.list.is_some() {
+            // Nothing stood in it, or it counted in sectors before.
+            one.bad_blocks.shift = 0;
+        }
         for (feature, on) in [
             (Features::RECOVERY, is_rebuilding),
             (Features::RECOVERY_BITMAP, is_rebuilding && said.by_bitmap && has_bitmap),
@@ -381,11 +386,13 @@ pub fn tell_failed(devices: &mut [Places], number: u16) -> Option<Vec<(usize, Se
     Some(writes)
 }
 
-/// The list of bad blocks of a device, if it can be written: it counts in sectors, lies on what the device writes
-/// together, and can be read.
+/// The list of bad blocks of a device, if it can be written: what stands in it counts in sectors, and it lies on what
+/// the device writes together, and can be read. One in units of many sectors in which nothing stands is begun anew in
+/// sectors, as by md.
 fn list(device: &mut dyn Source, one: &Superblock, block: u32) -> Option<List> {
     let log = one.bad_blocks;
-    if one.v0.is_some() || log.size == 0 || log.shift != 0 {
+    let counts = one.features.has(Features::BAD_BLOCKS);
+    if one.v0.is_some() || log.size == 0 || counts && log.shift != 0 {
         return None;
     }
     let at = one.beside(log.offset)?;
@@ -393,7 +400,7 @@ fn list(device: &mut dyn Source, one: &Superblock, block: u32) -> Option<List> {
     at.0.checked_add(sectors.0).filter(|end| *end <= device.sectors().0)?;
     let mut bytes = vec![0; sectors.bytes() as usize];
     device.read(at, &mut bytes).ok()?;
-    let list = List::new(at, bytes, one.features.has(Features::BAD_BLOCKS));
+    let list = List::new(at, bytes, counts);
     list.is_aligned(u64::from(block.max(1))).then_some(list)
 }
 

@@ -11,7 +11,7 @@ use raidlab_metadata::md::AddedJournal;
 use super::disk::look;
 use super::examine::uuid;
 use super::running::args::Add;
-use super::running::{self, device, not_itself};
+use super::running::{self, device, is_running, not_itself};
 use super::targets::distinct;
 use crate::consent;
 use crate::failure::Failure;
@@ -20,12 +20,11 @@ use crate::output;
 pub(super) fn run(options: &Add, log: &Path) -> Result<(), Failure> {
     let first = PathBuf::from(&options.running.array);
     let paths: Vec<PathBuf> = [first].into_iter().chain(options.devices.iter().cloned()).collect();
-    if let [only] = paths.as_slice() {
-        let log = log.display();
+    if paths.len() == 1 || is_running(&paths[0]) {
+        let (array, log) = (paths[0].display(), log.display());
         return Err(Failure::input(format!(
-            "--journal: an array gets a journal while it does not run: stop {}, and give all its members, as in \
-             `raidlab array add --journal {log} MEMBER MEMBER MEMBER`",
-            only.display()
+            "--journal: an array gets a journal while it does not run: stop {array}, and give all its members, as in \
+             `raidlab array add --journal {log} MEMBER MEMBER MEMBER`"
         )));
     }
     distinct(paths.iter().map(PathBuf::as_path).chain([log]))?;

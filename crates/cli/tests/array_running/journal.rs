@@ -1,7 +1,9 @@
 //! Arrays with a journal: what stands in it is replayed, into an overlay too.
 
 use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -11,7 +13,7 @@ use raidlab_metadata::md::{Journal, inspect};
 
 use super::{Harness, MIB, Run};
 use crate::nbd_client::Client;
-use crate::support::{Ran, command, raidlab};
+use crate::support::{Ran, raidlab};
 
 const PAGE: usize = 4096;
 const CHUNK: u64 = 64 << 10;
@@ -139,6 +141,12 @@ fn a_lost_journal_is_given_up_when_told() {
     let mut run = serve(&harness, &ALL, &["--write"]);
     assert_eq!([0, CHUNK].map(|at| run.1.read(at, PAGE as u64)[0]), [0, 9]);
     assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
+    // Nor is its old log device taken for a fresh one while it runs.
+    let old = harness.ask("add", &[&harness.path("x")]);
+    assert!(
+        old.code == Some(3) && old.stderr.contains("was the log device of this array"),
+        "{old:?}"
+    );
     stop(&harness, run);
     let all = ALL.map(|one| harness.path(one));
     let found = raidlab(["array", "status"].map(str::to_owned).iter().chain(&all)).good().stdout;
@@ -166,9 +174,19 @@ fn an_array_gets_a_journal_while_it_is_stopped() {
         told.code == Some(1) && told.stderr.contains("has locked it"),
         "while it runs: {told:?}"
     );
-    let named = command().args(["array", "add", &harness.path("s"), "--journal", "x"]).output();
-    let named = Ran::from(named.unwrap());
-    assert!(named.code == Some(2) && named.stderr.contains("give all its members"), "{named:?}");
+    for more in [&[][..], &["0", "1"]] {
+        let named = add(&harness, "x", &[&["s"], more].concat(), &["--destructive"]);
+        assert!(named.code == Some(2), "{named:?}");
+        assert!(named.stderr.contains("while it does not run: stop"), "{named:?}");
+    }
+    // Nor by whoever speaks to the socket.
+    let mut socket = UnixStream::connect(harness.path("s")).unwrap();
+    writeln!(socket, r#"{{"do": "add", "journal": {:?}}}"#, harness.path("x")).unwrap();
+    let mut told = String::new();
+    socket.read_to_string(&mut told).unwrap();
+    assert!(told.contains("an array that runs gets no journal: stop it"), "{told}");
+    let fresh = harness.ask("add", &[&harness.path("x"), "--destructive"]);
+    assert!(fresh.code == Some(2) && fresh.stderr.contains("is for --journal"), "{fresh:?}");
     stop(&harness, run);
     fs::write(harness.path("y"), vec![1; 8 * MIB as usize]).unwrap();
     let before = harness.bytes(&["0", "1", "2", "x", "y"]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use raidlab_core::MemberIndex;
 use raidlab_core::contract::{RepairSource, Scrub};
 use raidlab_engine::{Engine, is_served};
-use raidlab_metadata::md::{Role, inspect};
+use raidlab_metadata::md::{Role, Superblock, inspect};
 use serde_json::{Value, json};
 
 use super::super::disk::{Disk, is_blank};
@@ -58,6 +58,10 @@ pub(super) fn carry_out(
             fail(owner, member, command["force"] == true)
         }
         "remove" => remove(owner, names, &text("member")?),
+        "add" if !command["journal"].is_null() => Err(failed(
+            "an array that runs gets no journal: stop it, and give it one with `raidlab array add --journal LOG MEMBER \
+             MEMBER MEMBER`",
+        )),
         "add" if command["array"] == true => {
             let devices = command["devices"].as_array().map_or(&[][..], Vec::as_slice);
             let devices =
@@ -176,9 +180,19 @@ fn add(
 ) -> Result<Value, Value> {
     not_itself(device).map_err(|error| refused(&error))?;
     let array = names.array;
-    let place = of_this_array(device, &array).map_err(|error| refused(&error))?;
-    if let Some(place) = place.filter(|_| !overwrite) {
-        return come_back(owner, names, place, device);
+    match of_this_array(device, &array).map_err(|error| refused(&error))? {
+        Some(Role::Member(place)) if !overwrite => {
+            return come_back(owner, names, place, device);
+        }
+        Some(Role::Journal) if !overwrite => {
+            let log = device.display();
+            let what = "was the log device of this array, which gets a journal only while it does not run: stop it, \
+                        and give all its members, as in `raidlab array add --overwrite --journal";
+            let hint = "--overwrite takes it as a fresh device";
+            let told = format!("{log} {what} {log} MEMBER MEMBER MEMBER`; {hint}");
+            return Err(json!({ "refused": told }));
+        }
+        _ => {}
     }
     consent(device, overwrite, &array).map_err(|error| refused(&error))?;
     let (path, sector) = (device.to_owned(), names.geom_sector);
@@ -213,16 +227,10 @@ pub(in super::super) fn not_itself(device: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The place in this array that a device says it has.
-fn of_this_array(device: &Path, array: &[u8; 16]) -> Result<Option<u16>, Failure> {
+/// The role in this array that a device says it has.
+fn of_this_array(device: &Path, array: &[u8; 16]) -> Result<Option<Role>, Failure> {
     let found = inspect(&mut Disk::open(device)?);
-    Ok(match found.superblock() {
-        Some(one) if one.array == *array => match one.role() {
-            Role::Member(place) => Some(place),
-            _ => None,
-        },
-        _ => None,
-    })
+    Ok(found.superblock().filter(|one| one.array == *array).map(Superblock::role))
 }
 
 /// A device that was a member comes back.

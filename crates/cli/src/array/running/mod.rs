@@ -29,6 +29,7 @@ use args::Assemble;
 pub(super) use commands::{consent, not_itself};
 use floors::{Floors, Lower};
 use owner::Owner;
+pub(super) use socket::is_meant as is_running;
 use state::{Mode, Names};
 
 pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {

@@ -53,6 +53,18 @@ pub(super) fn of(array: &str) -> Result<PathBuf, Failure> {
     if array.contains('/') { Ok(PathBuf::from(array)) } else { default(array) }
 }
 
+/// Whether this means an array that may be running, and no file or device.
+pub(in super::super) fn is_meant(array: &Path) -> bool {
+    let is_socket = |path: &Path| {
+        let there = path.metadata();
+        there.is_ok_and(|there| std::os::unix::fs::FileTypeExt::is_socket(&there.file_type()))
+    };
+    if array.symlink_metadata().is_ok() {
+        return is_socket(array);
+    }
+    array.to_str().and_then(|name| of(name).ok()).is_some_and(|path| is_socket(&path))
+}
+
 /// A directory of this user's alone.
 fn directory() -> Result<PathBuf, Failure> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());

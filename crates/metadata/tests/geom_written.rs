@@ -225,6 +225,23 @@ fn halves_that_each_went_on_are_told_apart() {
     assert_eq!(join(&all, &one).unwrap().order, [Some(0), None]);
 }
 
+/// Also beside a disk that says nothing of its own, wherever among them it is given; that one is of neither half.
+#[test]
+fn halves_are_told_apart_beside_one_that_says_nothing() {
+    for (epochs, halves) in
+        [([0, 5, 6], ([1], [2])), ([5, 0, 6], ([0], [2])), ([5, 6, 0], ([0], [1]))]
+    {
+        let mut disks = disks(Level::Raid1, 3, |_, _| {});
+        for (disk, epoch) in disks.iter_mut().zip(epochs) {
+            let at = disk.0.len() - 512;
+            Beside { epoch, left: 0, out: 0 }.put(&mut disk.0[at..]);
+        }
+        let (one, other) = halves;
+        let diverged = Cannot::Diverged(one.to_vec(), other.to_vec());
+        assert_eq!(joined(&mut disks).map(drop), Err(diverged), "{epochs:?}");
+    }
+}
+
 /// A graid3 needs all but one: that only some of them were told who left must not cost the array.
 #[test]
 fn who_was_not_told_that_another_member_left_is_in_service() {

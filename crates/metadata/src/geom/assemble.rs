@@ -295,11 +295,15 @@ fn beside(devices: &mut Devices<'_>, newest: (u32, u32)) -> Result<Option<u16>, 
         .filter(|(_, one)| is_newest(one))
         .map(|(given, _)| (given, devices.all[given].geom.as_ref().and_then(|seen| seen.beside)))
         .collect();
-    let mut known = with.iter().filter_map(|(given, one)| Some((*given, (*one)?)));
-    let Some((_, first)) = known.next() else { return Ok(None) };
-    if known.any(|(_, one)| one.epoch != first.epoch && one.epoch > 0 && first.epoch > 0) {
+    if with.iter().all(|(_, one)| one.is_none()) {
+        return Ok(None);
+    }
+    // One that says nothing of itself speaks for neither half.
+    let mut epochs = with.iter().filter_map(|(_, one)| Some((*one)?.epoch)).filter(|one| *one > 0);
+    let first = epochs.next().unwrap_or_default();
+    if epochs.any(|one| one != first) {
         let of = |same: bool| {
-            let is_of = |one: &Beside| (one.epoch == first.epoch) == same;
+            let is_of = |one: &Beside| one.epoch > 0 && (one.epoch == first) == same;
             let of = with.iter().filter(|(_, one)| one.as_ref().is_some_and(is_of));
             of.map(|(given, _)| *given).collect()
         };

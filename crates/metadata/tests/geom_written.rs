@@ -277,6 +277,25 @@ fn who_was_not_told_that_another_member_left_is_in_service() {
     assert!(matches!(joined(&mut plain), Err(Cannot::TooFew { .. })));
 }
 
+/// A copy of a disk from before somebody left, beside the disk, is not one that was not told.
+#[test]
+fn a_copy_of_before_is_out_of_date_beside_who_was_told() {
+    for first in [true, false] {
+        let mut array = Running::start(disks(Level::Raid3, 3, |_, _| {}), 5);
+        let copy = Disk(array.disks[0].0.clone());
+        array.tell(&[0, 1], |said| said.failed = [0b100, 0]);
+        let mut disks = array.disks;
+        let place = if first { 0 } else { disks.len() };
+        disks.insert(place, copy);
+        let joined = joined(&mut disks).unwrap();
+        let behind = usize::from(first);
+        assert_eq!(joined.order, [Some(behind), Some(1 + behind), None]);
+        let out = joined.out.iter().find(|out| out.given == place).unwrap();
+        let told = out.told(&"the copy");
+        assert!(told.contains("out of date: its syncid"), "{told}");
+    }
+}
+
 /// A state that disks are found in: their syncids and flags, and which are given.
 type Row = (Level, [(u32, u64); 3], &'static [usize], &'static str);
 

@@ -255,7 +255,8 @@ fn copies(devices: &mut Devices<'_>) {
 /// Takes out what is behind; the newest genid and syncid.
 ///
 /// Of a graid3 that raidlab wrote, a device that is one syncid behind, and not in the place of who left when it was
-/// raised, has not been told of it: it misses nothing that was answered, as all had to be told first.
+/// raised, has not been told of it: it misses nothing that was answered, as all had to be told first. Beside one in its
+/// place that was told it is a copy of before.
 fn out_of_date(devices: &mut Devices<'_>, kind: Kind) -> Result<Option<(u32, u32)>, Cannot> {
     if !kind.is_redundant() {
         return Ok(None);
@@ -265,9 +266,12 @@ fn out_of_date(devices: &mut Devices<'_>, kind: Kind) -> Result<Option<(u32, u32
     let (genid, syncid) = newest;
     devices.left = beside(devices, newest)?;
     let left = devices.left.filter(|_| kind == Kind::Raid3);
+    let at_newest = devices.there().filter(|(_, one)| age(one) == newest);
+    let told: Vec<u16> = at_newest.map(|(_, one)| one.number).collect();
     let is_told = |one: &Label| {
         let is_next = one.genid == genid && one.syncid.checked_add(1) == Some(syncid);
-        left.is_none_or(|left| left == one.number + 1) || !is_next
+        let has_left = left.is_none_or(|left| left == one.number + 1);
+        has_left || !is_next || told.contains(&one.number)
     };
     devices.stale = (devices.there())
         .filter(|(_, one)| age(one) < newest && is_told(one))

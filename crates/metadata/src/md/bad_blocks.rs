@@ -215,4 +215,15 @@ mod tests {
         assert_eq!((found[0].0, ends.last()), (Sector(90), Some(&1701)));
         assert_eq!(list.put(&mut head, 1), None, "nothing else changes");
     }
+
+    /// A list has as many entries as it has room for; what comes behind them is left out.
+    #[test]
+    fn a_full_list_has_an_entry_in_every_place() {
+        let mut list = List::empty(Sector(24), 8);
+        list.set((0..600).map(|number| (2 * number, 2 * number + 1)));
+        let mut head = vec![0; 4096];
+        list.put(&mut head, 8).expect("something is listed");
+        let found = parse(&head, 0);
+        assert_eq!((found.len(), found.last()), (512, Some(&(Sector(1022), Sectors(1)))));
+    }
 }

@@ -1,12 +1,13 @@
 //! Which devices make an array: missing, out of date, half rebuilt, gone on alone, dirty, copies, of another array.
 
-use raidlab_core::{Sector, Sectors};
+use raidlab_core::{MemberIndex, Sector, Sectors};
+use raidlab_metadata::MetadataFormat;
 use raidlab_metadata::md::{
-    Allowed, Assembly, Cannot, Features, Inspected, Obstacle, Role, Superblock, Why, assemble,
+    Allowed, Assembly, Cannot, Features, Inspected, Md, Obstacle, Role, Superblock, Why, assemble,
     inspect,
 };
 
-use super::device::{raid5, seen};
+use super::device::{disk, raid5, seen};
 
 fn three() -> [Superblock; 3] {
     [0, 1, 2].map(|place| raid5(3, place))
@@ -202,4 +203,21 @@ fn bad_blocks_count_from_the_start_of_the_device() {
     let found = inspect(&mut super::device::Disk(bytes));
     let ranges = [(104, 8), (0, 8)].map(|(at, len)| (Sector(at), Sectors(len)));
     assert_eq!(found.bad.as_deref(), Some(&ranges[..]));
+}
+
+/// All that a list names is known to who reads the array, and to who goes on writing it.
+#[test]
+fn every_range_of_a_list_is_told() {
+    let [mut a, b, c] = three();
+    a.features = Features::BAD_BLOCKS;
+    let ranges = [(104, 8), (200, 512), (800, 16)];
+    let entry = |(at, len): (u64, u64)| ((a.data_offset + at) << 10 | len).to_le_bytes();
+    let mut list: Vec<u8> = ranges.iter().copied().flat_map(entry).collect();
+    list.resize(4096, 0xff);
+    let mut disks = [disk(&a, &[(24, list)]), disk(&b, &[]), disk(&c, &[])];
+    let all = disks.each_mut().map(|one| inspect(one));
+    let ranges = ranges.map(|(at, len)| (Sector(at), Sectors(len)));
+    let read = assemble(&all, &Allowed::default()).unwrap();
+    assert_eq!(read.places[0].bad, ranges.map(|(at, len)| (MemberIndex(0), at, len)));
+    assert_eq!(Md { block: 1 }.examine(&mut disks[0]).examined.bad, ranges);
 }

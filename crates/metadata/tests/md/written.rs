@@ -306,6 +306,19 @@ fn what_stood_on_a_fresh_device_is_gone_first() {
     assert!(ready.pieces[0].1.iter().all(|byte| *byte == 0));
 }
 
+/// What stands where a fresh device has its list of bad blocks is no list of this array.
+#[test]
+fn a_fresh_device_has_an_empty_list_of_bad_blocks() {
+    let mut writer = writer_of(&three());
+    let model = MD.examine(&mut disk(&three()[0], &[])).places;
+    let mut used = Disk(vec![0x55; (SECTORS * 512) as usize]);
+    let ready = MD.ready(&mut used, &model, writer.device_numbers(), [37; 16]).unwrap();
+    for (at, bytes) in &ready.pieces {
+        used.0[at.bytes() as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+    assert!(used.0[24 * 512..32 * 512].iter().all(|byte| *byte == 0xff));
+}
+
 /// The power failed when one member had been told of a state and the others had not; one of those was started alone
 /// then, which made the same events of it.
 #[test]

@@ -318,9 +318,7 @@ impl fmt::Display for Cannot {
                 "its journal is among the devices, and can be replayed: leave --ignore-journal out; to give the \
                  journal up leave its device out",
             ),
-            Self::NotWritten(what) => {
-                write!(f, "the array is only read in this version: {what}")
-            }
+            Self::NotWritten(what) => write!(f, "the array is only read in this version: {what}"),
             Self::Bitmap(given) => write!(
                 f,
                 "the bitmap of device {} of those given cannot be read, or is larger than any that is written: leave \

@@ -85,11 +85,10 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
     };
     let log_header = log_header(all, &assembly.places, consistency)?;
     writable(&assembly, newest)?;
-    let awaited = awaited(newest, all, &assembly);
     assembly.notes.extend(with.iter().enumerate().filter_map(in_units));
     let mut state = state(&with, newest, consistency, all, &assembly.places);
     let mut absent = assembly.failed();
-    for (word, awaited) in awaited.into_iter().enumerate() {
+    for (word, awaited) in awaited(newest, all, &assembly).into_iter().enumerate() {
         state.failed[word] &= !awaited;
         state.rebuilding[word] |= awaited;
         absent[word] &= !state.failed[word];
@@ -167,8 +166,8 @@ fn journal(
 }
 
 /// Places that a spare of version 0.90 may be in that the newest has and that is not there: a member that is being
-/// rebuilt is a spare, which has no place in superblocks, and may have gone on when all others failed. So it is missing,
-/// not failed.
+/// rebuilt is a spare, which has no place in superblocks, and may have gone on when all others failed. So it is
+/// missing, not failed.
 fn awaited(newest: &Superblock, all: &[Inspected], assembly: &super::Assembly) -> [u64; 2] {
     let mut awaited = [0; 2];
     let Some(v0) = &newest.v0 else { return awaited };

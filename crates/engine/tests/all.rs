@@ -30,6 +30,7 @@ mod md_journal_replay;
 mod md_journal_unreadable;
 mod md_new;
 mod md_ppl;
+mod md_replace;
 mod members;
 mod metadata;
 mod own_members;

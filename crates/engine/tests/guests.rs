@@ -21,3 +21,4 @@ mod md_journal_made_guest;
 mod md_journal_unreadable_guest;
 mod md_logs_guest;
 mod md_ppl_guest;
+mod md_replace_guest;

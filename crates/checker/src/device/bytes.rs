@@ -410,6 +410,13 @@ impl Drives {
         }
     }
 
+    /// Superblocks that go out next name the replacement of this member, or none.
+    pub fn name_replacement(&mut self, member: Option<MemberIndex>) {
+        if let Some(records) = &mut self.bytes {
+            records.writer.name_replacement(member);
+        }
+    }
+
     /// Sends a part of a record as bytes; whether more of it follows.
     pub(super) fn send_bytes(
         &mut self,

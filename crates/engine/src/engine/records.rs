@@ -160,11 +160,13 @@ impl Engine {
         });
         let turn = &mut self.turns[meta.member.at()];
         let part = if turn.busy.is_some() { turn.part } else { 0 };
-        if part == 0
-            && matches!(meta.record, Record::Superblock(_))
-            && let Some(array) = array.flat().filter(|array| array.keeps_bad_blocks())
+        if matches!(meta.record, Record::Superblock(_))
+            && let Some(array) = array.flat()
         {
-            metadata.records.list_bad_blocks(meta.member, array.listed_blocks(meta.member));
+            metadata.records.name_replacement(array.taking_over());
+            if part == 0 && array.keeps_bad_blocks() {
+                metadata.records.list_bad_blocks(meta.member, array.listed_blocks(meta.member));
+            }
         }
         let (block, head, put) = metadata.begin(meta, payload, (part, sectors as u32))?;
         turn.more = put.more;

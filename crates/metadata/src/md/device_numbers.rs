@@ -14,6 +14,8 @@ pub struct DeviceNumbers {
     faulty: Vec<u16>,
     /// Of spares.
     spares: Vec<u16>,
+    /// The member whose replacement gets its first superblock, with which all others name it.
+    taken_over: Option<usize>,
     /// What superblocks say that they are written at: seconds since 1970 in the low 40 bits, microseconds above.
     pub now: u64,
 }
@@ -36,8 +38,14 @@ impl DeviceNumbers {
         }
     }
 
+    /// Superblocks name the replacement of this member, and no other.
+    pub(crate) fn name_replacement(&mut self, member: Option<usize>) {
+        self.taken_over = member;
+    }
+
     /// A replacement is the member from now on; what was there counts as faulty.
     pub(crate) fn take_over(&mut self, member: usize, replacement: usize) {
+        self.taken_over = None;
         let fresh = self.numbers.get_mut(replacement).and_then(Option::take);
         if let Some(place) = self.numbers.get_mut(member) {
             self.faulty.extend(std::mem::replace(place, fresh));
@@ -103,7 +111,8 @@ impl DeviceNumbers {
     }
 
     /// What each number is, by this set of members that are out of service. A replacement has the role of its member,
-    /// too: who has taken over must be known to the others before anything else is recorded.
+    /// too, when it is about to take over: who has taken over must be known to the others before anything else is
+    /// recorded. Before that it has no superblock, and would count as a device that is missing.
     pub(crate) fn roles(&self, failed: MemberBits, device: usize, least: usize) -> Vec<Role> {
         let used = self.numbers.iter().flatten().chain(&self.faulty).chain(&self.spares);
         let most = used.map(|number| usize::from(*number) + 1).max().unwrap_or(0);
@@ -119,7 +128,8 @@ impl DeviceNumbers {
             let role = if is_failed { Role::Faulty } else { Role::Member(place as u16) };
             number.iter().for_each(|number| say(*number, role));
             let replacement = self.numbers.get(self.members + place).copied().flatten();
-            let replaces = replacement.filter(|_| !is_failed && number.is_some());
+            let is_named = self.taken_over == Some(place) && !is_failed && number.is_some();
+            let replaces = replacement.filter(|_| is_named);
             replaces.into_iter().for_each(|number| say(number, role));
         }
         let journal = 2 * self.members;
@@ -167,8 +177,15 @@ mod tests {
         );
         let failed = device_numbers.roles([0b10, 0], 0, 0);
         assert_eq!(failed, [member(0), spare, member(2), spare, Role::Faulty]);
-        // A replacement of member 1 is named beside it, but to itself alone when the member has failed.
+        // A replacement of member 1 is named by nobody while it is filled.
         device_numbers.set(3 + 1, Some(3));
+        for named in [None, Some(0)] {
+            device_numbers.name_replacement(named);
+            let roles = device_numbers.roles([0, 0], 0, 0);
+            assert_eq!((roles[3], roles[4]), (spare, member(1)));
+        }
+        // When it takes over it is named beside it, but to itself alone when the member has failed.
+        device_numbers.name_replacement(Some(1));
         for device in [0, 4] {
             let roles = device_numbers.roles([0, 0], device, 0);
             assert_eq!((roles[3], roles[4]), (member(1), member(1)));

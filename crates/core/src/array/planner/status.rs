@@ -57,6 +57,12 @@ impl Array {
             .map(|(from, to)| (Sector(from), Sectors(to - from)))
     }
 
+    /// The member whose replacement gets its first superblock in the update under way, and takes over when it is
+    /// recorded: formats whose superblocks name devices name it from then on.
+    pub fn taking_over(&self) -> Option<MemberIndex> {
+        self.gate.taking_over()
+    }
+
     /// Below this sector a member is good; [`Sector::MAX`] unless it is being rebuilt.
     pub fn good_to(&self, member: MemberIndex) -> Sector {
         Sector(self.members.get(member).map_or(u64::MAX, |known| known.good_to))

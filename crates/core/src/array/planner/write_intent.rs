@@ -281,8 +281,12 @@ impl Array {
         let recorded = self.gate.superblock_recorded(&self.members);
         if recorded.is_new {
             self.log_state_recorded();
-            if let Some(member) = recorded.taking_over {
-                self.may_take_over(member);
+            if let Some(member) = recorded.taking_over
+                && !self.may_take_over(member)
+            {
+                // It was named, and is to be left behind as a drive that was exchanged is.
+                self.gate.member_swapped();
+                self.gate.set_wanted(true);
             }
             self.restoring_recorded();
             let may_clear = self.may_clear();

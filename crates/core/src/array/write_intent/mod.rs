@@ -347,6 +347,11 @@ impl WriteIntentGate {
         self.update.wanted = wanted;
     }
 
+    /// The member whose replacement gets its first superblock in the update under way.
+    pub(super) const fn taking_over(&self) -> Option<MemberIndex> {
+        self.update.taking_over
+    }
+
     /// What superblocks say from now on.
     pub(super) fn view(&self, setup: &Setup, state: &State) -> Superblock {
         let Update { recorded, gone, .. } = &self.update;

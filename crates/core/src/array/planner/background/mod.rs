@@ -310,12 +310,14 @@ impl Array {
         }
     }
 
-    /// The replacement of `member` has its superblock.
-    pub(in crate::array::planner) fn may_take_over(&mut self, member: MemberIndex) {
-        if self.background.may_take_over(member) {
+    /// The replacement of `member` has its superblock; false when it was given up meanwhile.
+    pub(in crate::array::planner) fn may_take_over(&mut self, member: MemberIndex) -> bool {
+        let takes_over = self.background.may_take_over(member);
+        if takes_over {
             self.take_over(member);
             self.pump();
         }
+        takes_over
     }
 
     /// The replacement is the member from now on. What is still in flight to either drive goes on under the number

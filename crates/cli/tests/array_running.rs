@@ -5,6 +5,7 @@ mod beside;
 mod journal;
 mod lost;
 mod mounted;
+mod refused;
 mod served;
 mod stacked;
 
@@ -135,7 +136,10 @@ fn an_array_is_administered_while_it_runs() {
     let harness = Harness::new("running-admin", "raid5 chunk=64K", 3, flags);
     let run = harness.assemble(&["2", "0", "1"], &["--write"]);
     let second = harness.assembling(&["0"], &["--write"]).output().unwrap();
-    assert_eq!(second.status.code(), Some(1), "the members are held");
+    assert_eq!(second.status.code(), Some(3), "the socket is in use");
+    let (member, other) = (harness.path("0"), harness.path("other"));
+    let second = raidlab(["array", "assemble", "--write", &member, "--socket", &other]);
+    assert_eq!(second.code, Some(1), "the members are held: {second:?}");
     assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
     assert_eq!(harness.ask("status", &["--test"]).code, Some(0));
     harness.ask("fail", &["1"]).good();

@@ -493,10 +493,10 @@ fn an_overlay_keeps_what_is_written_to_a_stripe() {
     assert!(before == after, "an overlay changed a disk");
     // It is for these in this order.
     let turned: Vec<_> = set.files.iter().rev().cloned().collect();
-    // One that is accepted all the same ends where no socket can be.
-    let flags = ["--overlay", &overlay, "--socket", &overlay];
+    let socket = set.path("none");
+    let flags = ["--overlay", &overlay, "--socket", &socket];
     set.array("assemble", &turned, &flags).refused(&["in another order"]);
-    let missing = set.array("assemble", &set.without(&[1]), &["--write", "--socket", &overlay]);
+    let missing = set.array("assemble", &set.without(&[1]), &["--write", "--socket", &socket]);
     assert!(missing.stderr.contains("cannot be read without member 1"), "{missing:?}");
 }
 

@@ -15,8 +15,9 @@ use super::super::open::Found;
 use super::args::Assemble;
 use super::commands::{failed, not_itself, on_engine, refused};
 use super::owner::Owner;
+use super::socket::Sockets;
 use super::state::{Mode, Names, absolute};
-use super::{hint, open_device, serve, socket, tell, tell_beginning, unused, wanted};
+use super::{hint, open_device, serve, tell, tell_beginning, unused, wanted};
 use crate::failure::Failure;
 
 /// An array below that has been started.
@@ -120,13 +121,17 @@ impl Floors {
         Self { over: Arc::default(), threads: Vec::new() }
     }
 
-    /// Attends to these from now on.
-    pub(super) fn new(lower: Vec<Lower>, options: &Assemble) -> Result<Self, Failure> {
+    /// Attends to these from now on, each by its socket.
+    pub(super) fn new(
+        lower: Vec<Lower>,
+        sockets: Vec<Sockets>,
+        options: &Assemble,
+    ) -> Result<Self, Failure> {
         let mut floors = Self::none();
-        let mut left = lower.into_iter();
-        while let Some(one) = left.next() {
-            if let Err(failure) = floors.attend(one, options) {
-                Lower::abandon(left.collect());
+        let mut left = lower.into_iter().zip(sockets);
+        while let Some((one, sockets)) = left.next() {
+            if let Err(failure) = floors.attend(one, sockets, options) {
+                Lower::abandon(left.map(|(one, _)| one).collect());
                 floors.end();
                 return Err(failure);
             }
@@ -134,14 +139,16 @@ impl Floors {
         Ok(floors)
     }
 
-    fn attend(&mut self, lower: Lower, options: &Assemble) -> Result<(), Failure> {
+    fn attend(
+        &mut self,
+        lower: Lower,
+        sockets: Sockets,
+        options: &Assemble,
+    ) -> Result<(), Failure> {
         let Lower { array, names, lower } = lower;
-        let listening = socket::beside(options, &names).and_then(|path| {
-            let requests = socket::listen(&path)?;
-            Ok((path, requests, Self::new(lower, options)?))
-        });
-        let (path, requests, mut floors) = match listening {
-            Ok(listening) => listening,
+        let Sockets { own: listening, lower: below } = sockets;
+        let mut floors = match Self::new(lower, below, options) {
+            Ok(floors) => floors,
             Err(failure) => {
                 // The first error is the one to tell.
                 let _ = array.with(Engine::stop);
@@ -151,10 +158,9 @@ impl Floors {
         let (options, over) = (options.clone(), Arc::clone(&self.over));
         let attend = move || {
             let (told, owner) = (names.clone(), Owner::Lower(array));
-            let served = serve::run(owner, names, &requests, (&options, &over), &mut floors);
-            drop(requests);
-            // Whoever comes now finds nobody.
-            let _ = std::fs::remove_file(&path);
+            let asked = &listening.requests;
+            let served = serve::run(owner, names, asked, (&options, &over), &mut floors);
+            drop(listening);
             if let Err(failure) = served {
                 told.tell(&format!("not stopped in order: {}", failure.what()));
             }
@@ -195,6 +201,7 @@ impl Floors {
         if place.is_none() {
             consent(&found, &content, overwrite).map_err(|error| refused(&error))?;
         }
+        let sockets = Sockets::below(options, &found, &called).map_err(|error| refused(&error))?;
         let asked = Assemble { members, run: true, ..options.clone() };
         let below = found.clone();
         let name = called.clone();
@@ -217,7 +224,7 @@ impl Floors {
             }
         })?
         .map_err(|error| refused(&error))?;
-        self.attend(lower, options).map_err(|error| refused(&error))?;
+        self.attend(lower, sockets, options).map_err(|error| refused(&error))?;
         let shown = called.display().to_string();
         Ok(match taken {
             Some(member) => {

@@ -5,6 +5,7 @@ pub(crate) mod args;
 pub(super) mod client;
 mod commands;
 mod floors;
+mod hook;
 mod metrics;
 mod nbd;
 mod notify;
@@ -24,11 +25,12 @@ use super::open::Found;
 use super::overlay;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::note;
+use crate::output::{self, note};
 use args::Assemble;
 pub(super) use commands::{consent, not_itself};
 use floors::{Floors, Lower};
 use owner::Owner;
+use socket::Sockets;
 pub(super) use socket::is_meant as is_running;
 use state::{Mode, Names};
 
@@ -42,16 +44,14 @@ pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
     if !options.nbd.is_empty() {
         return nbd::run(options, stop);
     }
-    let asked = options.clone();
-    let make = move || start_with_spares(&asked);
+    let prepared = Prepared::new(options)?;
+    // Whatever is refused is refused while every member is as it was.
+    let Sockets { own: listening, lower: below } = prepared.sockets()?;
+    let make = move || prepared.start();
     let is_read = !options.write && options.overlay.is_none();
     let (mut owner, names, lower) = Owner::new(make, options.fuse.as_deref(), is_read)?;
-    let listening = socket::path(options, &names).and_then(|path| {
-        let requests = socket::listen(&path)?;
-        Ok((path, requests, Floors::new(lower, options)?))
-    });
-    let (path, requests, mut floors) = match listening {
-        Ok(listening) => listening,
+    let mut floors = match Floors::new(lower, below, options) {
+        Ok(floors) => floors,
         Err(failure) => {
             let mode = names.mode;
             // The first error is the one to tell.
@@ -60,23 +60,57 @@ pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
         }
     };
     notify::ready();
-    let served = serve::run(owner, names, &requests, (options, stop), &mut floors);
+    let served = serve::run(owner, names, &listening.requests, (options, stop), &mut floors);
     floors.end();
-    drop(requests);
-    // Whoever comes now finds nobody.
-    let _ = std::fs::remove_file(&path);
     served
 }
 
-/// Starts an array, and takes the devices that are to wait as its spares.
-fn start_with_spares(options: &Assemble) -> Result<Started, Failure> {
-    let mut started = start(options)?;
-    for path in &options.spare {
-        consent(path, options.overwrite, &started.names.array)?;
-        started.engine.add_spare(device(path)?).map_err(Failure::failed)?;
-        started.names.spares.push(state::absolute(path));
+/// An array that is to begin, of which nothing is written yet.
+struct Prepared {
+    options: Assemble,
+    found: Found,
+}
+
+impl Prepared {
+    fn new(options: &Assemble) -> Result<Self, Failure> {
+        let found = Found::new(&options.members)?;
+        if !options.spare.is_empty() && found.lower.iter().any(Option::is_some) {
+            let what = "belongs to one array, and these devices are of several: give it to the one that is to have it \
+                        (raidlab array add NAME DEVICE)";
+            return Err(Failure::input(format!("--spare {what}")));
+        }
+        if (options.write || options.overlay.is_some()) && found.is_ddf() {
+            let what = "arrays of a DDF container are only read in this version: leave out --write and --overlay";
+            return Err(Failure::input(what));
+        }
+        Ok(Self { options: options.clone(), found })
     }
-    Ok(started)
+
+    /// Takes the sockets that commands come in by.
+    fn sockets(&self) -> Result<Sockets, Failure> {
+        Sockets::new(&self.options, &self.found)
+    }
+
+    /// Starts it, with the devices that are to wait as its spares. Those are claimed first, here, where the engine is
+    /// to have them.
+    fn start(&self) -> Result<Started, Failure> {
+        let array = self.found.decision.as_ref().map_or([0; 16], |assembly| assembly.array);
+        let claim = |path: &PathBuf| -> Result<_, Failure> {
+            consent(path, self.options.overwrite, &array)?;
+            Ok((path.clone(), device(path)?))
+        };
+        let spares = self.options.spare.iter().map(claim).collect::<Result<Vec<_>, Failure>>()?;
+        let mut started = start(&self.options, &self.found)?;
+        for (path, spare) in spares {
+            if let Err(error) = started.engine.add_spare(spare) {
+                // The first error is the one to tell.
+                let _ = started.engine.stop();
+                return Err(Failure::failed(format!("--spare {}: {error}", path.display())));
+            }
+            started.names.spares.push(state::absolute(&path));
+        }
+        Ok(started)
+    }
 }
 
 fn check(options: &Assemble) -> Result<(), Failure> {
@@ -91,6 +125,10 @@ fn check(options: &Assemble) -> Result<(), Failure> {
         && file.symlink_metadata().is_ok()
     {
         return Err(Failure::input(format!("--fuse: {} exists already", file.display())));
+    }
+    output::check(&[("--fuse", options.fuse.as_deref())])?;
+    if let Some(program) = &options.program {
+        hook::check(program)?;
     }
     if options.nbd_memory.0 < NbdLimits::LEAST_MEMORY {
         let least = Size(NbdLimits::LEAST_MEMORY);
@@ -108,21 +146,11 @@ struct Started {
     lower: Vec<Lower>,
 }
 
-fn start(options: &Assemble) -> Result<Started, Failure> {
-    let found = Found::new(&options.members)?;
-    if !options.spare.is_empty() && found.lower.iter().any(Option::is_some) {
-        let what = "belongs to one array, and these devices are of several: give it to the one that is to have it \
-                    (raidlab array add NAME DEVICE)";
-        return Err(Failure::input(format!("--spare {what}")));
-    }
-    if (options.write || options.overlay.is_some()) && found.is_ddf() {
-        let what = "arrays of a DDF container are only read in this version: leave out --write and --overlay";
-        return Err(Failure::input(what));
-    }
-    let shown = floors::shown(&found);
+fn start(options: &Assemble, found: &Found) -> Result<Started, Failure> {
+    let shown = floors::shown(found);
     let started = match options.write || options.overlay.is_some() {
-        true => write(options, &found, &shown)?,
-        false => read(&found, &shown)?,
+        true => write(options, found, &shown)?,
+        false => read(found, &shown)?,
     };
     for one in &found.beside {
         note(&format!("not used: {one}"));

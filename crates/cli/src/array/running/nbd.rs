@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 use std::thread;
 
 use raidlab_engine::{EngineError, EngineErrorKind};
@@ -13,9 +13,9 @@ use super::super::stack;
 use super::args::Assemble;
 use super::floors::{Floors, Lower};
 use super::owner::{NbdOwner, Owner, Place};
-use super::socket::{self, Asked};
+use super::socket::{self, Listening, Sockets};
 use super::state::{Mode, Names};
-use super::{Started, notify, serve, start_with_spares};
+use super::{Prepared, Started, notify, serve};
 use crate::failure::Failure;
 
 /// Of an array that has been started its names, and the arrays below it.
@@ -26,8 +26,7 @@ struct One {
     owner: Owner,
     names: Names,
     options: Assemble,
-    path: PathBuf,
-    requests: Receiver<Asked>,
+    listening: Listening,
     floors: Floors,
 }
 
@@ -39,6 +38,7 @@ pub(super) fn run(options: &Assemble, stop: &AtomicBool) -> Result<(), Failure> 
     let exposed = options.nbd_exposed || options.tls_client_ca.is_some();
     let sockets = NbdSockets::bind(&options.nbd, exposed).map_err(bound)?;
     let arrays = arrays_of(options)?;
+    let (prepared, controls) = prepare(&arrays)?;
     let is_tls = tls.is_some();
     let places = sockets.places();
     let limits = NbdLimits {
@@ -48,7 +48,7 @@ pub(super) fn run(options: &Assemble, stop: &AtomicBool) -> Result<(), Failure> 
     };
     let mut file = options.fuse.as_ref().map(|_| Place::new()).transpose()?;
     let directory = file.as_ref().map(|place| place.directory().to_owned());
-    let (server, made) = begin((sockets, tls), limits, (directory, arrays.clone()))?;
+    let (server, made) = begin((sockets, tls), limits, (directory, prepared))?;
     let (names, lower): (Vec<_>, Vec<_>) = made.into_iter().unzip();
     // The directory goes after what is mounted there.
     let linked = match (&mut file, server.file(), &options.fuse) {
@@ -62,10 +62,9 @@ pub(super) fn run(options: &Assemble, stop: &AtomicBool) -> Result<(), Failure> 
     });
     let mut owners: Vec<Owner> = owners.collect();
     drop(server);
-    let listening = arrays.iter().zip(&names).zip(lower).map(|((options, names), lower)| {
-        let path = socket::path(options, names)?;
-        let requests = socket::listen(&path)?;
-        Ok((path, requests, Floors::new(lower, options)?))
+    let listening = arrays.iter().zip(controls).zip(lower).map(|((options, controls), lower)| {
+        let Sockets { own, lower: below } = controls;
+        Ok((own, Floors::new(lower, below, options)?))
     });
     let listening: Result<Vec<_>, Failure> = linked.and_then(|()| listening.collect());
     let listening = match listening {
@@ -79,12 +78,11 @@ pub(super) fn run(options: &Assemble, stop: &AtomicBool) -> Result<(), Failure> 
         }
     };
     let parts = owners.into_iter().zip(names).zip(arrays).zip(listening);
-    let all = parts.map(|(((owner, names), options), (path, requests, floors))| One {
+    let all = parts.map(|(((owner, names), options), (listening, floors))| One {
         owner,
         names,
         options,
-        path,
-        requests,
+        listening,
         floors,
     });
     attend(all.collect(), stop)
@@ -96,12 +94,10 @@ fn attend(all: Vec<One>, stop: &AtomicBool) -> Result<(), Failure> {
     let ended: Vec<Result<(), Failure>> = thread::scope(|scope| {
         let attended = all.into_iter().map(|one| {
             scope.spawn(move || {
-                let One { owner, names, options, path, requests, mut floors } = one;
-                let served = serve::run(owner, names, &requests, (&options, stop), &mut floors);
+                let One { owner, names, options, listening, mut floors } = one;
+                let requests = &listening.requests;
+                let served = serve::run(owner, names, requests, (&options, stop), &mut floors);
                 floors.end();
-                drop(requests);
-                // Whoever comes now finds nobody.
-                let _ = std::fs::remove_file(&path);
                 served
             })
         });
@@ -116,12 +112,12 @@ fn attend(all: Vec<One>, stop: &AtomicBool) -> Result<(), Failure> {
 fn begin(
     (sockets, tls): (NbdSockets, Option<NbdTls>),
     limits: NbdLimits,
-    (directory, arrays): (Option<PathBuf>, Vec<Assemble>),
+    (directory, prepared): (Option<PathBuf>, Vec<Prepared>),
 ) -> Result<(Arc<NbdServer>, Vec<Named>), Failure> {
     let (told, names) = channel();
     let make = move || {
-        let made = arrays.iter().map(start_with_spares).collect::<Result<Vec<_>, Failure>>();
-        match made.and_then(distinct) {
+        let made = prepared.iter().map(Prepared::start).collect::<Result<Vec<_>, Failure>>();
+        match made {
             Ok(mut made) => {
                 let named = |one: &mut Started| (one.names.clone(), std::mem::take(&mut one.lower));
                 // Somebody waits for it as long as the process lives.
@@ -158,16 +154,25 @@ fn export(started: Started) -> NbdArray {
     }
 }
 
+/// Looks at the devices of each, and takes the sockets that their commands come in by.
+fn prepare(arrays: &[Assemble]) -> Result<(Vec<Prepared>, Vec<Sockets>), Failure> {
+    let prepared = arrays.iter().map(Prepared::new).collect::<Result<Vec<_>, _>>()?;
+    distinct(&prepared)?;
+    let sockets = prepared.iter().map(Prepared::sockets).collect::<Result<_, _>>()?;
+    Ok((prepared, sockets))
+}
+
 /// Clients and commands know arrays by their names.
-fn distinct(made: Vec<Started>) -> Result<Vec<Started>, Failure> {
-    let mut names: Vec<String> = made.iter().map(|one| one.names.short()).collect();
+fn distinct(prepared: &[Prepared]) -> Result<(), Failure> {
+    let names = prepared.iter().map(|one| socket::name(&one.found));
+    let mut names = names.collect::<Result<Vec<_>, _>>()?;
     names.sort();
     match names.windows(2).find(|two| two[0] == two[1]) {
         Some(two) => {
             let what = "serve them by a command each";
             Err(Failure::input(format!("two of the arrays have the name {}: {what}", two[0])))
         }
-        None => Ok(made),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The loop of a running array: commands, events, spares.
 
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -12,10 +11,10 @@ use serde_json::{Value, json};
 use super::args::Assemble;
 use super::commands;
 use super::floors::Floors;
-use super::notify;
 use super::owner::{Ended, Owner};
 use super::socket::Asked;
 use super::state::{Mode, Names, Scrubbed, kind};
+use super::{hook, notify};
 use crate::failure::Failure;
 use crate::output;
 
@@ -47,6 +46,8 @@ pub(super) fn run(
             Ok(Asked { command, answer, sent }) => {
                 if command["do"] == "stop" {
                     let disconnect = command["disconnect"] == true;
+                    // What happened until now is told first.
+                    look(&mut owner, &mut names, options).map_err(Failure::failed)?;
                     let ended = match owner.is_member() {
                         true => Err(Failure::Refused(STANDS_ON_IT.into())),
                         false => end(&mut owner, names.mode, (disconnect, false)),
@@ -78,6 +79,8 @@ pub(super) fn run(
                 return Err(Failure::failed("nobody takes commands in any more"));
             }
         }
+        // Also what the last command led to, before an end.
+        is_busy = look(&mut owner, &mut names, options).map_err(Failure::failed)?;
         if stop.load(Ordering::Relaxed) {
             // Whoever ends the process has made up their mind: clients get what is under way.
             let ended = end(&mut owner, names.mode, (true, true));
@@ -86,7 +89,6 @@ pub(super) fn run(
             names.tell(ended.told());
             return outcome(ended);
         }
-        is_busy = look(&mut owner, &mut names, options).map_err(Failure::failed)?;
     }
 }
 
@@ -166,7 +168,10 @@ fn tell(event: &Event, names: &mut Names, options: &Assemble) {
             ));
             hook(options, names, "Fail", Some(member.at()));
         }
+        // It comes again with each member that fails after.
+        Event::ArrayFailed if names.is_lost => {}
         Event::ArrayFailed => {
+            names.is_lost = true;
             names
                 .tell("more members are lost than the level survives: nothing is written any more");
             hook(options, names, "ArrayFailed", None);
@@ -223,14 +228,8 @@ fn scrubbed(names: &mut Names, how: Scrubbed) {
     names.scrubbed = Some(how);
 }
 
-/// Runs the administrator's program.
+/// Runs the administrator's program, if there is one.
 fn hook(options: &Assemble, names: &Names, event: &str, member: Option<usize>) {
-    let Some(program) = &options.program else { return };
-    let device = member.and_then(|member| names.members[member].clone()).unwrap_or_default();
-    let started = Command::new(program).arg(event).arg(names.short()).arg(device).spawn();
-    match started {
-        // Waited for beside: the array goes on.
-        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-        Err(error) => names.tell(&format!("{}: {error}", program.display())),
-    }
+    let device = member.and_then(|member| names.members[member].as_deref());
+    hook::run(options.program.as_deref(), names, event, device);
 }

@@ -9,8 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::{Value, json};
 
+use super::super::open::Found;
+use super::super::stack::short_name;
 use super::args::Assemble;
-use super::state::Names;
 use crate::failure::Failure;
 
 /// What commands and answers mean; a command that gives another is refused.
@@ -26,20 +27,64 @@ pub(super) struct Asked {
     pub(super) sent: Receiver<()>,
 }
 
-/// Where the commands of an array come in.
-pub(super) fn path(options: &Assemble, names: &Names) -> Result<PathBuf, Failure> {
-    options.socket.clone().map_or_else(|| default(&names.short()), Ok)
+/// A socket that commands come in by. It goes with this.
+pub(super) struct Listening {
+    path: PathBuf,
+    pub(super) requests: Receiver<Asked>,
 }
 
-/// The same of an array below the one that was asked for.
-pub(super) fn beside(options: &Assemble, names: &Names) -> Result<PathBuf, Failure> {
-    let name = names.short();
-    let beside = |path: &PathBuf| {
-        let mut path = path.clone().into_os_string();
-        path.push(format!(".{name}"));
-        PathBuf::from(path)
-    };
-    options.socket.as_ref().map(beside).map_or_else(|| default(&name), Ok)
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // Whoever comes now finds nobody.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The sockets of an array and of those below it, taken before anything of the array is written: whatever is refused
+/// here leaves every member as it is.
+pub(super) struct Sockets {
+    pub(super) own: Listening,
+    /// In the order in which the arrays below were found.
+    pub(super) lower: Vec<Self>,
+}
+
+impl Sockets {
+    /// Of the array that was asked for.
+    pub(super) fn new(options: &Assemble, found: &Found) -> Result<Self, Failure> {
+        let path = options.socket.clone().map_or_else(|| default(&name(found)?), Ok)?;
+        Self::at(&path, options, found)
+    }
+
+    /// Of an array below it, by the name that it has there.
+    pub(super) fn below(options: &Assemble, found: &Found, called: &Path) -> Result<Self, Failure> {
+        let name = called.display().to_string();
+        let beside = |path: &PathBuf| {
+            let mut path = path.clone().into_os_string();
+            path.push(format!(".{name}"));
+            PathBuf::from(path)
+        };
+        let path = options.socket.as_ref().map(beside).map_or_else(|| default(&name), Ok)?;
+        Self::at(&path, options, found)
+    }
+
+    fn at(path: &Path, options: &Assemble, found: &Found) -> Result<Self, Failure> {
+        let own = listen(path)?;
+        let lower = found.paths.iter().zip(&found.lower);
+        let lower = lower.filter_map(|(called, lower)| Some((called, lower.as_ref()?)));
+        let lower = lower.map(|(called, lower)| Self::below(options, lower, called));
+        Ok(Self { own, lower: lower.collect::<Result<_, _>>()? })
+    }
+}
+
+/// The short name of an array; where nothing can be decided yet, of the first one that a device names.
+pub(super) fn name(found: &Found) -> Result<String, Failure> {
+    let decided = found.decision.as_ref().ok();
+    let decided = decided.map(|assembly| short_name(&assembly.name, &assembly.array));
+    let named = || found.inspected.iter().find_map(|one| one.array());
+    match decided.or_else(|| named().map(|(array, name)| short_name(&name, &array))) {
+        Some(name) => Ok(name),
+        None => found.assembly().map(|assembly| assembly.name.clone()),
+    }
 }
 
 /// Where an array of this name has its socket.
@@ -74,22 +119,32 @@ fn directory() -> Result<PathBuf, Failure> {
         None if own == 0 => PathBuf::from("/run/raidlab"),
         None => std::env::temp_dir().join(format!("raidlab-{own}")),
     };
-    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
+    let failed = |error: io::Error| {
+        Failure::failed(format!("the directory of control sockets, {}: {error}", path.display()))
+    };
     match DirBuilder::new().mode(0o700).recursive(true).create(&path) {
         Ok(()) => {}
         Err(error) => return Err(failed(error)),
     }
     let there = path.symlink_metadata().map_err(failed)?;
-    if !there.is_dir() || there.uid() != own || there.mode() & 0o022 != 0 {
-        let what = "others may write there, so sockets in it are not to be trusted: set XDG_RUNTIME_DIR, or give paths";
-        return Err(Failure::Refused(format!("{}: {what}", path.display())));
-    }
-    Ok(path)
+    let why = match () {
+        () if !there.is_dir() => "is no directory".to_owned(),
+        () if there.uid() != own => {
+            format!("is owned by another user ({}; this is user {own})", there.uid())
+        }
+        () if there.mode() & 0o022 != 0 => "can be written by other users".to_owned(),
+        () => return Ok(path),
+    };
+    let what = "so control sockets in it are not to be trusted: set XDG_RUNTIME_DIR, or give --socket or a path";
+    Err(Failure::Refused(format!("{} {why}, {what}", path.display())))
 }
 
 /// Takes commands in from now on.
-pub(super) fn listen(path: &Path) -> Result<Receiver<Asked>, Failure> {
-    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
+fn listen(path: &Path) -> Result<Listening, Failure> {
+    let failed = |error: io::Error| {
+        let what = "the control socket cannot be made (--socket)";
+        Failure::failed(format!("{}: {what}: {error}", path.display()))
+    };
     if path.symlink_metadata().is_ok() {
         if UnixStream::connect(path).is_ok() {
             let what = "an array runs there already: stop it, or give another --socket";
@@ -103,8 +158,9 @@ pub(super) fn listen(path: &Path) -> Result<Receiver<Asked>, Failure> {
         fs::remove_file(path).map_err(failed)?;
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
-    fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
     let (sender, receiver) = channel();
+    let listening = Listening { path: path.to_owned(), requests: receiver };
+    fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
     let accept = move || {
         for stream in listener.incoming().flatten() {
             let sender = sender.clone();
@@ -115,7 +171,7 @@ pub(super) fn listen(path: &Path) -> Result<Receiver<Asked>, Failure> {
         }
     };
     std::thread::Builder::new().name("commands".into()).spawn(accept).map_err(failed)?;
-    Ok(receiver)
+    Ok(listening)
 }
 
 fn attend(stream: UnixStream, sender: &Sender<Asked>) -> io::Result<()> {

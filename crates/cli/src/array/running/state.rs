@@ -55,6 +55,8 @@ pub(super) struct Names {
     pub(super) spares: Vec<PathBuf>,
     /// The log device.
     journal: Option<PathBuf>,
+    /// It was told that more is lost than the level survives.
+    pub(super) is_lost: bool,
     pub(super) scrubs: u64,
     pub(super) scrubbed: Option<Scrubbed>,
     /// Sectors of 512 bytes that the last sector of its devices has, of an array of GEOM.
@@ -80,6 +82,7 @@ impl Names {
             members: members.chain(order.iter().map(|_| None)).collect(),
             spares: spares.iter().copied().map(path).collect(),
             journal: None,
+            is_lost: false,
             scrubs: 0,
             scrubbed: None,
             geom_sector: None,

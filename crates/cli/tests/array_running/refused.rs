@@ -1,0 +1,119 @@
+//! Assemblies that are refused: nothing of the array is written then.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+const DEVICES: [&str; 3] = ["0", "1", "2"];
+
+/// Assembles for writing by these flags, which is refused: no byte of a member changes and no socket stays.
+fn refused(harness: &Harness, flags: &[&str], (code, words): (i32, &str)) {
+    let before = harness.bytes(&DEVICES);
+    let mut assembling = command();
+    assembling.args(["array", "assemble", "--write"]);
+    assembling.args(DEVICES.map(|device| harness.path(device))).args(flags);
+    let runtime = harness.path("runtime");
+    let ran: Ran = assembling.env("XDG_RUNTIME_DIR", runtime).output().unwrap().into();
+    assert!(harness.bytes(&DEVICES) == before, "{flags:?}: members were written");
+    assert_eq!(ran.code, Some(code), "{ran:?}");
+    assert!(ran.stderr.contains(words), "`{words}` is not in {ran:?}");
+}
+
+/// Makes an array that is not clean, so that whoever starts it writes.
+fn harness(name: &str) -> Harness {
+    let harness = Harness::new(name, "raid5 chunk=64K", 3, &["--bitmap", "internal"]);
+    fs::create_dir(harness.path("runtime")).unwrap();
+    harness
+}
+
+#[test]
+fn a_socket_that_is_refused_leaves_the_members_as_they_are() {
+    let harness = harness("refused-socket");
+    let nowhere = harness.path("none/s");
+    refused(&harness, &["--socket", &nowhere], (1, "the control socket cannot be made (--socket)"));
+    refused(&harness, &["--socket", &harness.path("0")], (2, "exists, and is no socket"));
+    // Another array of the same name, by the socket that both have for want of another.
+    let other = Harness::new("refused-other", "raid1", 2, &["--assume-clean"]);
+    let mut assembling = command();
+    assembling.args(["array", "assemble", &other.path("0"), &other.path("1")]);
+    assembling.env("XDG_RUNTIME_DIR", harness.path("runtime")).stdout(Stdio::piped());
+    let mut child = assembling.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let run = Run(child);
+    refused(&harness, &[], (3, "an array runs there already"));
+    let nbd = format!("unix:{}", harness.path("nbd"));
+    refused(&harness, &["--nbd", &nbd], (3, "an array runs there already"));
+    drop(run);
+    // What a killed process left is no obstacle, and a refusal for another reason leaves nothing.
+    let socket = harness.path("runtime/raidlab/array.sock");
+    assert!(Path::new(&socket).symlink_metadata().is_ok());
+    let again = ["--spare", &harness.path("0")];
+    refused(&harness, &again, (3, "is a member of an md array"));
+    assert!(Path::new(&socket).symlink_metadata().is_err(), "the socket is gone");
+}
+
+#[test]
+fn a_directory_of_sockets_that_is_not_trusted_leaves_the_members_as_they_are() {
+    let harness = harness("refused-runtime");
+    let own = harness.path("runtime/raidlab");
+    fs::create_dir(&own).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
+    refused(&harness, &[], (3, "can be written by other users"));
+    fs::remove_dir(&own).unwrap();
+    fs::write(&own, "").unwrap();
+    refused(&harness, &[], (1, "the directory of control sockets"));
+    if !root::can_mount("a_directory_of_sockets_that_is_not_trusted", &[]) {
+        return;
+    }
+    fs::remove_file(&own).unwrap();
+    fs::create_dir(&own).unwrap();
+    std::os::unix::fs::chown(&own, Some(65534), None).unwrap();
+    refused(&harness, &[], (3, "is owned by another user (65534; this is user 0)"));
+}
+
+#[test]
+fn what_is_asked_for_besides_is_refused_before_the_array_begins() {
+    let harness = harness("refused-besides");
+    fs::write(harness.path("y"), vec![7; 8 * MIB as usize]).unwrap();
+    refused(&harness, &["--spare", &harness.path("y")], (3, "something stands on it"));
+    refused(&harness, &["--spare", &harness.path("none")], (1, "none"));
+    refused(&harness, &["--fuse", &harness.path("none/data")], (2, "--fuse"));
+    let program = harness.path("x");
+    for (program, words) in [
+        (harness.path("none"), "does not exist"),
+        (harness.path("runtime"), "is no file"),
+        (program.clone(), "is not executable"),
+        ("raidlab-no-such-program".into(), "is not found in PATH"),
+    ] {
+        refused(&harness, &["--program", &program], (2, words));
+    }
+}
+
+/// The program hears of each member that fails and once of the array, also where that is stopped at once.
+#[test]
+fn the_program_hears_that_the_array_is_lost() {
+    let harness = Harness::new("hook-lost", "raid5 chunk=64K", 3, &["--assume-clean"]);
+    let (program, log) = (harness.path("program"), harness.path("log"));
+    fs::write(&program, format!("#!/bin/sh\necho \"$1 $3\" >>{log}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut run = harness.assemble(&DEVICES, &["--write", "--program", &program]);
+    for member in DEVICES {
+        harness.ask("fail", &[member, "--force"]).good();
+    }
+    harness.ask("stop", &[]).good();
+    assert_eq!(run.0.wait().unwrap().code(), Some(1));
+    let begun = Instant::now();
+    let mut all = DEVICES.map(|member| format!("Fail {}", harness.path(member))).to_vec();
+    all.push("ArrayFailed ".into());
+    all.sort();
+    loop {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let mut heard: Vec<_> = text.lines().collect();
+        heard.sort_unstable();
+        if heard == all {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{heard:?}");
+    }
+}

@@ -15,6 +15,7 @@ mod root;
 mod support;
 
 mod advise;
+mod array_create;
 mod array_running;
 mod bad_input;
 mod block_devices;

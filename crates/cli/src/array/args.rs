@@ -327,6 +327,9 @@ pub(crate) struct Restore {
     /// Where from: the directory of `dump-metadata`
     #[arg(long, value_name = "DIR")]
     pub(crate) from: PathBuf,
+    /// Also onto what holds another array's superblock, or anything else, where the metadata were
+    #[arg(long)]
+    pub(crate) overwrite: bool,
     #[command(flatten)]
     pub(crate) consent: Consent,
 }

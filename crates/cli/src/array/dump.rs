@@ -17,6 +17,9 @@ use crate::consent;
 use crate::failure::Failure;
 use crate::output;
 
+/// Bytes by which a bitmap (its magic, version and array) and a log are known.
+const KNOWN_BY: usize = 24;
+
 /// Ranges of a member, in sectors, that hold metadata.
 fn ranges(found: &Inspected, one: &Superblock) -> Vec<(u64, u64)> {
     let sectors = (one.len() as u64).div_ceil(SECTOR_BYTES);
@@ -51,27 +54,52 @@ fn at(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
     move |error| Failure::failed(format!("{}: {error}", path.display()))
 }
 
+/// Where each member is saved, a file of its own that is not there yet.
+fn places(options: &Dump) -> Result<Vec<PathBuf>, Failure> {
+    let mut places: Vec<PathBuf> = Vec::new();
+    for (number, member) in options.members.iter().enumerate() {
+        let place = saved(&options.to, member)?;
+        if let Some(other) = places.iter().position(|other| *other == place) {
+            let (other, own) =
+                (options.members[other].display(), options.members[number].display());
+            let what = "have the same file name: save them by a command each, into directories of their own (--to)";
+            return Err(Failure::input(format!("{other} and {own} {what}")));
+        }
+        if place.symlink_metadata().is_ok() {
+            let what = "exists already: name another directory (--to), or move it away";
+            return Err(Failure::Refused(format!("{} {what}", place.display())));
+        }
+        places.push(place);
+    }
+    Ok(places)
+}
+
 pub(super) fn dump(options: &Dump) -> Result<(), Failure> {
-    fs::create_dir_all(&options.to).map_err(at(&options.to))?;
-    let mut text = String::new();
+    let places = places(options)?;
+    let mut looked = Vec::new();
     for member in &options.members {
         let mut disk = Disk::open(member)?;
         let found = inspect(&mut disk);
         let Some(one) = found.superblock() else {
             return Err(Failure::failed(format!("{}: no md superblock", member.display())));
         };
-        let path = saved(&options.to, member)?;
-        let written = save(&disk, &path, &ranges(&found, one), found.sectors.bytes());
-        if let Err(error) = written {
-            // Nothing half written stays; the first error is the one to tell.
-            if error.kind() != io::ErrorKind::AlreadyExists {
-                let _ = fs::remove_file(&path);
-            }
-            return Err(at(&path)(error));
-        }
-        text.push_str(&format!("{} saved as {}\n", member.display(), path.display()));
+        looked.push((disk, ranges(&found, one), found.sectors.bytes()));
     }
-    output::print(&text)
+    fs::create_dir_all(&options.to).map_err(at(&options.to))?;
+    for (number, (path, (disk, ranges, length))) in places.iter().zip(&looked).enumerate() {
+        if let Err(error) = save(disk, path, ranges, *length) {
+            // Nothing of it stays, but what another program made meanwhile; the first error is the one to tell.
+            let is_own = error.kind() != io::ErrorKind::AlreadyExists;
+            for path in &places[..number + usize::from(is_own)] {
+                let _ = fs::remove_file(path);
+            }
+            return Err(at(path)(error));
+        }
+    }
+    let line = |(member, path): (&PathBuf, &PathBuf)| {
+        format!("{} saved as {}\n", member.display(), path.display())
+    };
+    output::print(&options.members.iter().zip(&places).map(line).collect::<String>())
 }
 
 fn save(disk: &Disk, path: &Path, ranges: &[(u64, u64)], length: u64) -> io::Result<()> {
@@ -87,6 +115,33 @@ fn copy(from: &File, to: &File, at: u64, len: u64) -> io::Result<()> {
     let mut bytes = vec![0; (len * SECTOR_BYTES) as usize];
     from.read_exact_at(&mut bytes, at * SECTOR_BYTES)?;
     to.write_all_at(&bytes, at * SECTOR_BYTES)
+}
+
+/// What stands on a member that is none of the array's metadata, where those are to go.
+fn other(
+    there: &mut Disk,
+    saved: &Disk,
+    ranges: &[(u64, u64)],
+    one: &Superblock,
+) -> io::Result<Option<String>> {
+    if let Some(own) = inspect(there).superblock() {
+        let other =
+            || format!("it is a member of another md array ({}, {})", own.name(), uuid(&own.array));
+        return Ok((own.array != one.array).then(other));
+    }
+    // Where a superblock is lost, the rest may be as it was or newer: that tells itself by how it begins.
+    for (number, (at, len)) in ranges.iter().enumerate() {
+        let compared = if number == 0 { (len * SECTOR_BYTES) as usize } else { KNOWN_BY };
+        let (mut now, mut then) = (vec![0; compared], vec![0; compared]);
+        there.file().read_exact_at(&mut now, at * SECTOR_BYTES)?;
+        saved.file().read_exact_at(&mut then, at * SECTOR_BYTES)?;
+        let is_list =
+            number > 0 && *at as i64 - one.super_offset as i64 == i64::from(one.bad_blocks.offset);
+        if !is_list && now != then && now.iter().any(|byte| *byte != 0) {
+            return Ok(Some("something else stands where its metadata were".into()));
+        }
+    }
+    Ok(None)
 }
 
 /// A block device that nobody else uses.
@@ -121,7 +176,7 @@ pub(super) fn restore(options: &Restore) -> Result<(), Failure> {
         let Some(one) = found.superblock().cloned() else {
             return Err(Failure::failed(format!("{}: no md superblock was saved", path.display())));
         };
-        let there = Disk::open(member)?;
+        let mut there = Disk::open(member)?;
         if there.sectors() != found.sectors {
             let (now, then) = (there.sectors(), found.sectors);
             return Err(Failure::input(format!(
@@ -129,10 +184,17 @@ pub(super) fn restore(options: &Restore) -> Result<(), Failure> {
                 member.display()
             )));
         }
+        let ranges = ranges(&found, &one);
+        if !options.overwrite
+            && let Some(what) = other(&mut there, &disk, &ranges, &one).map_err(at(member))?
+        {
+            let hint = "; --overwrite writes the metadata nevertheless";
+            return Err(Failure::Refused(format!("{}: {what}{hint}", member.display())));
+        }
         if consent::is_device(member) {
             claims.push(claimed(member, options.consent.destructive)?);
         }
-        ready.push((member, disk, ranges(&found, &one), one));
+        ready.push((member, disk, ranges, one));
     }
     let writes = approve(options, &claims)?;
     let mut text = String::new();

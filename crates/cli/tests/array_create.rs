@@ -1,6 +1,7 @@
 //! `raidlab array create` and the other commands to arrays that do not run: names, policies, copies of metadata.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 
 use crate::support::{Ran, Scratch, raidlab};
 
@@ -16,6 +17,53 @@ fn files(scratch: &Scratch, names: &[&str]) -> Vec<String> {
 fn array(words: &[&str], paths: &[String]) -> Ran {
     let words = words.iter().map(|word| (*word).to_owned());
     raidlab(std::iter::once("array".to_owned()).chain(words).chain(paths.iter().cloned()))
+}
+
+/// Gives a member of version 1.2 another name, under a checksum that is right.
+fn rename(path: &str, name: &[u8]) {
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let mut bytes = [0; 1024];
+    file.read_exact_at(&mut bytes, 4096).unwrap();
+    bytes[32..64].fill(0);
+    bytes[32..32 + name.len()].copy_from_slice(name);
+    bytes[216..220].fill(0);
+    let devices = u32::from_le_bytes(bytes[220..224].try_into().unwrap()) as usize;
+    let words = bytes[..256 + 2 * devices].chunks(4);
+    let sum: u64 =
+        words.map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))).sum();
+    let sum = (sum as u32).wrapping_add((sum >> 32) as u32);
+    bytes[216..220].copy_from_slice(&sum.to_le_bytes());
+    file.write_all_at(&bytes, 4096).unwrap();
+}
+
+/// No name from a superblock reaches the terminal, or mdadm.conf, as it is there.
+#[test]
+fn names_of_superblocks_are_escaped_wherever_they_are_printed() {
+    let scratch = Scratch::new("array-names");
+    let own = files(&scratch, &["a", "b"]);
+    let other = files(&scratch, &["c", "d"]);
+    for paths in [&own, &other] {
+        array(&["create", "raid1", "--assume-clean"], paths).good();
+        paths.iter().for_each(|path| rename(path, b"h\x1b[2J:a\nDEVICE b\x1b[31m"));
+    }
+    let escaped = r"h\u{1b}[2J:a\nDEVICE b\u{1b}[31m";
+    let both: Vec<String> = own.iter().chain(&other).cloned().collect();
+    let saved = scratch.path().join("saved").to_str().unwrap().to_owned();
+    array(&["dump-metadata", "--to", &saved], &own).good();
+    for ran in [
+        array(&["examine"], &own),
+        array(&["examine", "--scan"], &own),
+        array(&["examine", "--scan", "--verbose"], &own),
+        array(&["status"], &own),
+        array(&["status"], &both),
+        array(&["create", "raid1"], &own),
+        array(&["restore-metadata", "--overwrite", "--from", &saved], &own),
+    ] {
+        let text = ran.stdout.clone() + &ran.stderr;
+        assert!(text.contains(escaped), "{ran:?}");
+        assert!(!text.contains('\x1b') && !text.contains("\nDEVICE"), "{ran:?}");
+    }
+    assert_eq!(array(&["examine", "--scan"], &own).good().stdout.lines().count(), 1);
 }
 
 /// Copies of metadata do not replace each other, and nothing is written before that is known.

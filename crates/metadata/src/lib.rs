@@ -76,6 +76,7 @@ mod log;
 pub mod md;
 mod own;
 mod places;
+mod printable;
 mod read;
 mod record;
 mod superblock;
@@ -90,6 +91,7 @@ use raidlab_core::{Sector, Sectors};
 pub use checksum::Checksum;
 pub use own::Own;
 pub use places::Places;
+pub use printable::printable;
 pub use raidlab_core::consistency::ArrayId;
 pub use writer::RecordWriter;
 

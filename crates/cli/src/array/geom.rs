@@ -29,7 +29,7 @@ pub(super) fn text(path: &Path, seen: &Seen) -> Option<String> {
     };
     line("Magic", one.kind.magic().into());
     line("Version", one.version.to_string());
-    line("Name", one.name.clone());
+    line("Name", one.shown_name());
     line("ID", one.id.to_string());
     match one.kind {
         Kind::Mirror => line("Disk ID", one.disk.to_string()),
@@ -54,7 +54,7 @@ pub(super) fn text(path: &Path, seen: &Seen) -> Option<String> {
         line("Device Flags", one.flags().names());
     }
     if !one.provider.is_empty() {
-        line("Provider", one.provider.clone());
+        line("Provider", raidlab_metadata::printable(one.provider.as_bytes()));
     }
     if one.provider_bytes > 0 {
         line("Provider Size", one.provider_bytes.to_string());
@@ -152,7 +152,7 @@ pub(super) fn lines(found: &[(&Path, Inspected)]) -> String {
         }
     }
     let line = |(one, there): &(&Label, usize)| {
-        let (kind, name, members, id) = (one.kind.name(), &one.name, one.members, one.id);
+        let (kind, name, members, id) = (one.kind.name(), one.shown_name(), one.members, one.id);
         format!("# {kind} {name} id={id} num-devices={members} given={there}\n")
     };
     arrays.iter().map(line).collect()

@@ -137,7 +137,7 @@ pub(super) fn decide(
 ) -> Result<Decided, Cannot> {
     let mut devices = Devices::new(all, allowed);
     let array = identity(&devices)?;
-    devices.exclude(|_, one| (one.array() != array).then(|| Why::AnotherArray(one.name.clone())));
+    devices.exclude(|_, one| (one.array() != array).then(|| Why::AnotherArray(one.shown_name())));
     devices.exclude(|_, one| match one.flags() {
         flags if flags.inactive => Some(label("deactivated, as its label says")),
         flags if flags.broken => {
@@ -230,7 +230,7 @@ fn identity(devices: &Devices<'_>) -> Result<ArrayId, Cannot> {
     let Some(most) = most else { return Err(Cannot::NoLabel(devices.out.clone())) };
     let mut tops = devices.there().filter(|(_, one)| count(one) == most).map(|(_, one)| one);
     let Some(first) = tops.next() else { return Err(Cannot::NoLabel(devices.out.clone())) };
-    let named = |one: &Label| (format!("{} {}", one.kind.name(), one.name), one.array());
+    let named = |one: &Label| (format!("{} {}", one.kind.name(), one.shown_name()), one.array());
     match tops.find(|one| one.array() != first.array()) {
         Some(other) => Err(Cannot::SeveralArrays([named(first), named(other)])),
         None => Ok(first.array()),
@@ -413,7 +413,7 @@ fn order(
             "{} devices say that they are in service in gmirror {}, which has {}: leave out with --without those that \
              are not its own",
             there.len(),
-            common.name,
+            common.shown_name(),
             order.len()
         ))));
     }
@@ -497,7 +497,7 @@ fn build(
     let mut assembly = Assembly {
         layout,
         array,
-        name: common.name.clone(),
+        name: common.shown_name(),
         events: u64::from(genid) << 32 | u64::from(syncid),
         clean,
         dirty_bits: None,

@@ -463,6 +463,11 @@ impl Label {
         Flags::parse(self.kind, self.device_flags)
     }
 
+    /// The array's name, safe to print.
+    pub fn shown_name(&self) -> String {
+        crate::printable(self.name.as_bytes())
+    }
+
     /// What tells the array from others: its class, number and name.
     pub fn array(&self) -> ArrayId {
         let mut id: ArrayId = Md5::digest([self.kind.magic(), &self.name].join(":")).into();

@@ -42,7 +42,7 @@ impl PhysicalDisk {
 pub struct VirtualDisk {
     /// Its identity.
     pub guid: Guid,
-    /// Its name, as far as it is text.
+    /// Its name, as far as it is text, and safe to print.
     pub name: String,
     /// 0 optimal, 1 degraded, ... and 16: not consistent.
     pub state: u8,
@@ -162,7 +162,7 @@ fn read(device: &mut dyn Source, guid: Guid, at: u64, header: &[u8]) -> Option<D
         guid: super::fields::bytes(&entry, 0),
         name: {
             let text = entry[48..64].split(|byte| *byte == 0 || *byte == 0xff).next();
-            String::from_utf8_lossy(text.unwrap_or_default()).trim_end().into()
+            crate::printable(text.unwrap_or_default().trim_ascii_end())
         },
         state: entry[32],
         initialised: entry[33] & 3,

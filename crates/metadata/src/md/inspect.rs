@@ -89,7 +89,7 @@ impl Inspected {
 
     /// The array that it says it is a member of, and its name.
     pub fn array(&self) -> Option<(ArrayId, String)> {
-        let label = || self.geom.as_ref()?.whole().map(|one| (one.array(), one.name.clone()));
+        let label = || self.geom.as_ref()?.whole().map(|one| (one.array(), one.shown_name()));
         self.superblock().map(|one| (one.array, one.name())).or_else(label)
     }
 }

@@ -10,6 +10,7 @@ use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 use super::fields::{bytes, i32_at, put, u16_at, u32_at, u64_at};
 use super::v0::{self, V0};
 use super::{Features, Version};
+use crate::printable;
 
 /// The first four bytes (`MD_SB_MAGIC`).
 pub(super) const MAGIC: u32 = 0xa92b_4efc;
@@ -546,13 +547,14 @@ impl Superblock {
         if self.features.has(Features::RECOVERY) { Some(self.recovery) } else { None }
     }
 
-    /// The name, as far as it is text; of version 0.90, which has none, that of the device that the array was.
+    /// The name, as far as it is text, and safe to print; of version 0.90, which has none, that of the device that the
+    /// array was.
     pub fn name(&self) -> String {
         if let Some(v0) = &self.v0 {
             return format!("md{}", v0.md_minor);
         }
         let len = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
-        String::from_utf8_lossy(&self.name[..len]).into_owned()
+        printable(&self.name[..len])
     }
 
     /// The identity as the bitmap has it: of version 0.90 in the order of the machine that wrote it.

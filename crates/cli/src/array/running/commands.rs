@@ -154,7 +154,7 @@ pub(in super::super) fn consent(
     }
     if let Some(one) = found.geom.as_ref().and_then(|seen| seen.whole()) {
         let of = if one.array() == *array { "this" } else { "a" };
-        let what = format!("is a disk of {of} {} ({})", one.kind.name(), one.name);
+        let what = format!("is a disk of {of} {} ({})", one.kind.name(), one.shown_name());
         return Err(Failure::Refused(format!("{} {what}{hint}", path.display())));
     }
     let blank = is_blank(&disk);

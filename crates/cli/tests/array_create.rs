@@ -66,6 +66,103 @@ fn names_of_superblocks_are_escaped_wherever_they_are_printed() {
     assert_eq!(array(&["examine", "--scan"], &own).good().stdout.lines().count(), 1);
 }
 
+#[test]
+fn names_that_could_not_be_used_are_refused() {
+    let scratch = Scratch::new("array-name");
+    let paths = files(&scratch, &["a", "b"]);
+    for (flag, name, words) in [
+        ("--name", "a\nb", "--name \"a\\nb\": control characters"),
+        ("--name", "a\x1b[31m", "--name \"a\\u{1b}[31m\": control characters"),
+        ("--name", "../a", "leave out '/'"),
+        ("--name", "", "at least one letter"),
+        ("--homehost", "a\tb", "--homehost \"a\\tb\": control characters"),
+        ("--homehost", "a/b", "leave out '/'"),
+    ] {
+        let ran = array(&["create", "raid1", flag, name], &paths);
+        assert!(ran.code == Some(2) && ran.stderr.contains(words), "{name:?}: {ran:?}");
+    }
+    assert!(fs::read(&paths[0]).unwrap().iter().all(|byte| *byte == 0), "nothing was written");
+}
+
+/// Each policy is the same as the flags that it stands for, and nothing else goes with it.
+#[test]
+fn a_policy_is_what_its_flags_are() {
+    let scratch = Scratch::new("array-policy");
+    let paths = files(&scratch, &["a", "b", "c"]);
+    let log = scratch.path().join("log").to_str().unwrap().to_owned();
+    fs::write(&log, vec![0; 8 << 20]).unwrap();
+    let made = |flags: &[&str]| {
+        array(&[&["create", "raid5 chunk=64K", "--overwrite", "--uuid"], flags].concat(), &paths)
+    };
+    let id = "00112233445566778899aabbccddeeff";
+    let aside = |flags: &[&str]| {
+        made(&[&[id], flags].concat()).good();
+        let document = array(&["examine", "--json"], &paths[..1]).good().stdout;
+        // What differs from one creation to the next.
+        let is_same = |line: &&str| {
+            !["device_uuid", "checksum", "created", "updated", "id\""]
+                .iter()
+                .any(|key| line.contains(key))
+        };
+        document.lines().filter(is_same).collect::<Vec<_>>().join("\n")
+    };
+    let flags: [(&str, &[&str]); 4] = [
+        ("resync", &["--bitmap", "none"]),
+        ("bitmap", &["--bitmap", "internal"]),
+        ("ppl", &["--ppl"]),
+        ("journal", &["--write-journal", &log]),
+    ];
+    let mut seen: Vec<String> = Vec::new();
+    for (policy, flags) in flags {
+        let besides = if policy == "journal" { flags } else { &[] };
+        let by_policy = aside(&[&["--consistency", policy], besides].concat());
+        assert_eq!(by_policy, aside(flags), "{policy}");
+        assert!(!seen.contains(&by_policy), "{policy} is as another one");
+        seen.push(by_policy);
+        for (other, flags) in flags_of_others(policy, &log) {
+            let ran = made(&[&[id, "--consistency", policy], &flags[..]].concat());
+            let words = format!("--consistency {policy} and {other} cannot both be");
+            assert!(ran.code == Some(2) && ran.stderr.contains(&words), "{words}: {ran:?}");
+        }
+    }
+    let ran = made(&[id, "--consistency", "journal"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("--write-journal FILE"), "{ran:?}");
+}
+
+/// What cannot go with a policy.
+fn flags_of_others<'a>(policy: &str, log: &'a str) -> Vec<(&'static str, Vec<&'a str>)> {
+    let mut all = vec![
+        ("--ppl", vec!["--ppl"]),
+        ("--write-journal", vec!["--write-journal", log]),
+        ("--bitmap internal", vec!["--bitmap", "internal"]),
+    ];
+    if policy == "bitmap" {
+        all.push(("--bitmap none", vec!["--bitmap", "none"]));
+    }
+    all.retain(|(flag, _)| match policy {
+        "ppl" => *flag != "--ppl",
+        "journal" => *flag != "--write-journal",
+        "bitmap" => *flag != "--bitmap internal",
+        _ => true,
+    });
+    all
+}
+
+#[test]
+fn a_new_array_is_told_with_its_size_and_chunk() {
+    let scratch = Scratch::new("array-size");
+    let paths = files(&scratch, &["a", "b", "c"]);
+    for (layout, flags, words) in [
+        ("raid5 chunk=64K", &[][..], "the array holds 14MiB, in chunks of 64KiB\n"),
+        ("raid5", &["--ppl"], "the array holds 10MiB, in chunks of 512KiB\n"),
+        ("raid1", &[], "the array holds 7MiB\n"),
+        ("raid0 chunk=1M", &[], "the array holds 15MiB, in chunks of 1MiB\n"),
+    ] {
+        let ran = array(&[&["create", "--dry-run", layout], flags].concat(), &paths).good();
+        assert!(ran.stdout.contains(words), "{ran:?}");
+    }
+}
+
 /// Copies of metadata do not replace each other, and nothing is written before that is known.
 #[test]
 fn saved_metadata_are_each_a_file_of_their_own() {

@@ -202,6 +202,10 @@ pub(crate) struct Create {
     /// (raid3), gstripe (raid0) or gconcat (linear)
     #[arg(long, value_name = "VERSION", default_value = "1.2")]
     pub(crate) metadata: Metadata,
+    /// What keeps redundancy consistent, as mdadm's --consistency-policy: the same as --bitmap none (resync), --bitmap
+    /// internal (bitmap), --ppl (ppl) and --write-journal FILE (journal, which needs that flag besides)
+    #[arg(long, visible_alias = "consistency-policy", value_enum, value_name = "POLICY")]
+    pub(crate) consistency: Option<Policy>,
     /// Write-intent bitmap: internal, none, or auto, which is internal where members are larger than 100 GiB
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) bitmap: BitmapChoice,
@@ -269,6 +273,30 @@ impl Create {
         match self.metadata {
             Metadata::Md(version) => version,
             Metadata::Geom => Version::V1_2,
+        }
+    }
+}
+
+/// What keeps redundancy consistent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Policy {
+    /// A resync of everything after a crash
+    Resync,
+    /// A write-intent bitmap
+    Bitmap,
+    /// A log of partial parity
+    Ppl,
+    /// A log device
+    Journal,
+}
+
+impl Policy {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Resync => "resync",
+            Self::Bitmap => "bitmap",
+            Self::Ppl => "ppl",
+            Self::Journal => "journal",
         }
     }
 }

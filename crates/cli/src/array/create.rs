@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use raidlab_core::{Layout, Sector, Sectors, Size};
 use raidlab_metadata::md::{Creation, Device, LogDevice, Made, Plan, Version, WantedBitmap};
 
-use super::args::{BitmapChoice, Create, Metadata};
+use super::args::{BitmapChoice, Create, Metadata, Policy};
 use super::examine::{hostname, uuid};
 use super::targets::{Target, approve, target, targets};
 use super::{create_nested, geom};
@@ -22,6 +22,8 @@ pub(super) const MISSING: &str = "missing";
 const CLEARED: usize = 4096;
 
 pub(super) fn run(options: &Create) -> Result<(), Failure> {
+    check_names(options)?;
+    let options = &by_policy(options)?;
     let layout = layout(options)?;
     if options.metadata == Metadata::Geom {
         return geom::create(options, layout);
@@ -48,6 +50,56 @@ pub(super) fn run(options: &Create) -> Result<(), Failure> {
         write(&pieces)?;
     }
     output::print(&told(options, writes, &creation, &plan))
+}
+
+/// The same options with those that `--consistency` stands for; what says something else is refused.
+fn by_policy(options: &Create) -> Result<Create, Failure> {
+    let mut resolved = options.clone();
+    let Some(policy) = options.consistency else { return Ok(resolved) };
+    let (bitmap, name) = (options.bitmap, policy.name());
+    for (flag, is_given) in [
+        ("--bitmap internal", bitmap == BitmapChoice::Internal && policy != Policy::Bitmap),
+        ("--bitmap none", bitmap == BitmapChoice::None && policy == Policy::Bitmap),
+        ("--ppl", options.ppl && policy != Policy::Ppl),
+        ("--write-journal", options.write_journal.is_some() && policy != Policy::Journal),
+    ] {
+        if is_given {
+            let what = "cannot both be: leave one of them out";
+            return Err(Failure::input(format!("--consistency {name} and {flag} {what}")));
+        }
+    }
+    match policy {
+        Policy::Resync => resolved.bitmap = BitmapChoice::None,
+        Policy::Bitmap => resolved.bitmap = BitmapChoice::Internal,
+        Policy::Ppl => resolved.ppl = true,
+        Policy::Journal if options.write_journal.is_none() => {
+            let what = "needs a log device: name it by --write-journal FILE";
+            return Err(Failure::input(format!("--consistency journal {what}")));
+        }
+        Policy::Journal => {}
+    }
+    Ok(resolved)
+}
+
+/// Names that programs and files of lines could not take are refused.
+fn check_names(options: &Create) -> Result<(), Failure> {
+    let given = [("--name", &options.name), ("--homehost", &options.homehost)];
+    for (flag, name) in given.into_iter().filter_map(|(flag, name)| Some((flag, name.as_ref()?))) {
+        let wrong = |what: &str| {
+            let shown = raidlab_metadata::printable(name.as_bytes());
+            Err(Failure::input(format!("{flag} \"{shown}\": {what}")))
+        };
+        if name.is_empty() && flag == "--name" {
+            return wrong("a name has at least one letter; leave the flag out for \"array\"");
+        }
+        if name.chars().any(char::is_control) {
+            return wrong("control characters cannot be in a name: leave them out");
+        }
+        if name.contains('/') {
+            return wrong("the name becomes that of a device and of a socket: leave out '/'");
+        }
+    }
+    Ok(())
 }
 
 /// The layout, with as many members as there are files unless it says how many.
@@ -194,6 +246,14 @@ pub(super) fn told(options: &Create, writes: bool, creation: &Creation, plan: &P
         "data start at {} of each member, {used}\n",
         Size(plan.data_offset.bytes())
     ));
+    if let Ok(holds) = create_nested::holds(creation, plan) {
+        let chunk = Size(creation.layout.chunk.bytes());
+        let chunks = match creation.layout.level.has_chunks() {
+            true => format!(", in chunks of {chunk}"),
+            false => String::new(),
+        };
+        text.push_str(&format!("the array holds {}{chunks}\n", Size(holds.bytes())));
+    }
     if let Some(bitmap) = &plan.bitmap {
         let bits = bitmap.bits().unwrap_or(0);
         text.push_str(&format!("bitmap: {bits} bits of {} each\n", Size(u64::from(bitmap.chunk))));

@@ -8,7 +8,7 @@ use raidlab_engine::{Engine, FileMember, FileOptions, MdOptions, Member};
 use raidlab_metadata::md::{Allowed, Creation, Made, Plan, Version, assemble, inspect};
 use raidlab_metadata::{Source, Unreadable};
 
-use super::args::{BitmapChoice, Create};
+use super::args::{BitmapChoice, Create, Policy};
 use super::create;
 use super::status::capacity;
 use super::targets::{Target, approve, targets};
@@ -56,7 +56,9 @@ pub(super) fn run(options: &Create, layout: &Layout) -> Result<(), Failure> {
 
 /// What belongs to one array, and is not said of which.
 fn check(options: &Create) -> Result<(), Failure> {
+    let is_one = matches!(options.consistency, Some(Policy::Ppl | Policy::Journal));
     for (flag, is_given) in [
+        ("--consistency ppl or journal", is_one),
         ("--spare", !options.spare.is_empty()),
         ("--size", options.size.is_some()),
         ("--data-offset", options.data_offset.is_some()),
@@ -114,27 +116,27 @@ fn upper_options(options: &Create, layout: &Layout, floors: &[Option<Floor>]) ->
 
 /// The upper array, over what the lower ones will hold.
 fn above(options: &Create, layout: Layout, floors: &[Option<Floor>]) -> Result<Creation, Failure> {
-    let device = |floor: &Floor| create::device(floor.capacity()?);
+    let device = |floor: &Floor| create::device(holds(&floor.creation, &floor.plan)?);
     let devices = floors.iter().map(|floor| floor.as_ref().map(device).transpose());
     let devices = devices.collect::<Result<Vec<_>, Failure>>()?;
     let none: Vec<Option<Target>> = devices.iter().map(|_| None).collect();
     Ok(Creation { devices, ..create::creation(options, layout, &none, (&[], None))? })
 }
 
-impl Floor {
-    /// How long the array will be.
-    fn capacity(&self) -> Result<Sectors, Failure> {
-        let made = self.plan.members.iter().zip(&self.creation.devices);
-        let made = made.filter_map(|(made, device)| Some((made.as_ref()?, device.as_ref()?)));
-        let inspected: Vec<_> = made
-            .map(|(made, device)| inspect(&mut Blank { made, sectors: device.sectors }))
-            .collect();
-        let allowed = Allowed { dirty_degraded: true, ..Allowed::default() };
-        let assembly = assemble(&inspected, &allowed).map_err(Failure::input)?;
-        let sectors = Sectors::from_bytes(capacity(&assembly));
-        sectors.ok_or_else(|| Failure::failed("an array does not end with a sector"))
-    }
+/// How long the array will be.
+pub(super) fn holds(creation: &Creation, plan: &Plan) -> Result<Sectors, Failure> {
+    let made = plan.members.iter().zip(&creation.devices);
+    let made = made.filter_map(|(made, device)| Some((made.as_ref()?, device.as_ref()?)));
+    let inspected: Vec<_> =
+        made.map(|(made, device)| inspect(&mut Blank { made, sectors: device.sectors })).collect();
+    // Its log device is no part of what it holds.
+    let allowed = Allowed { dirty_degraded: true, ignore_journal: true, ..Allowed::default() };
+    let assembly = assemble(&inspected, &allowed).map_err(Failure::input)?;
+    let sectors = Sectors::from_bytes(capacity(&assembly));
+    sectors.ok_or_else(|| Failure::failed("an array does not end with a sector"))
+}
 
+impl Floor {
     fn there(&self) -> impl Iterator<Item = (&Target, &Made)> {
         let all = self.targets.iter().zip(&self.plan.members);
         all.filter_map(|(target, made)| Some((target.as_ref()?, made.as_ref()?)))

@@ -209,6 +209,7 @@ pub(super) fn create(options: &Create, layout: Layout) -> Result<(), Failure> {
 fn check(options: &Create) -> Result<(), Failure> {
     for (is_given, flag) in [
         (!options.spare.is_empty(), "--spare"),
+        (options.consistency.is_some(), "--consistency"),
         (options.bitmap == BitmapChoice::Internal, "--bitmap"),
         (options.ppl, "--ppl"),
         (options.write_journal.is_some(), "--write-journal"),

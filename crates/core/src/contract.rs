@@ -645,7 +645,7 @@ pub enum Event {
         done: Sectors,
         /// Sectors in all.
         of: Sectors,
-        /// When it will end at its present pace.
+        /// When it will end at its present pace; the end of all time before there is one.
         ends: Time,
     },
     /// This member, replacement or log device has no room for what is to be written: writes wait until there is

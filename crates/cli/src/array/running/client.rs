@@ -204,7 +204,8 @@ fn work(status: &Value) -> String {
     let percent = 100 * number("done_sectors") / number("of_sectors").max(1);
     let of =
         work["member"].as_u64().map_or_else(String::new, |member| format!(" of member {member}"));
-    format!(" {kind}{of} {percent}%, {} s left", number("seconds_left"))
+    let left = work["seconds_left"].as_u64().map(|left| format!(", {left} s left"));
+    format!(" {kind}{of} {percent}%{}", left.unwrap_or_default())
 }
 
 /// What keeps redundancy consistent, in words.

@@ -192,7 +192,7 @@ impl Names {
         let incomplete = (0..self.count()).filter(|place| bit(status.rebuilding, *place)).count();
         let survives = usize::from(engine.array().layout().survives());
         let work = status.work.map(|work| {
-            let left = work.ends.since(engine.clock());
+            let left = work.ends.map(|ends| ends.since(engine.clock()).0 / 1_000_000_000);
             let member = match work.work {
                 Work::Rebuild(member) | Work::Replace(member) => Some(member.0),
                 _ => None,
@@ -202,7 +202,7 @@ impl Names {
                 "member": member,
                 "done_sectors": work.done.0,
                 "of_sectors": work.of.0,
-                "seconds_left": left.0 / 1_000_000_000,
+                "seconds_left": left,
             })
         });
         json!({

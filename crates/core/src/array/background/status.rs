@@ -37,8 +37,8 @@ pub struct WorkStatus {
     pub of: Sectors,
     /// Sectors of these that it began at once, before any was done: no measure of its pace.
     pub at_once: Sectors,
-    /// When it will end at the present pace.
-    pub ends: Time,
+    /// When it will end at the present pace; `None` before there is one.
+    pub ends: Option<Time>,
 }
 
 impl WorkStatus {

@@ -10,8 +10,13 @@ use crate::array::setup::Setup;
 use crate::array::write_intent::Bitmap;
 use crate::bugs::Bug;
 use crate::contract::{Event, Pacing, PacingRule, Work};
-use crate::units::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Time};
+use crate::units::{MemberIndex, Nanos, SECTOR_BYTES, Sector, Sectors, Time};
 
+/// When work will end is told once this part of it, one in so many, was done since it began or was taken up again, and
+/// this time has passed; where it is slow after the longer time.
+const ESTIMATED_FROM: u64 = 100;
+const ESTIMATED_AFTER: Nanos = Nanos::from_millis(1_000);
+const ESTIMATED_ANYWAY: Nanos = Nanos::from_millis(30_000);
 /// Progress is told this often in the course of a piece of work.
 const TOLD: u64 = 64;
 /// It is recorded how far a rebuild or resync is this often, as in md.
@@ -459,7 +464,7 @@ impl Background {
             if let Some(running) = &mut self.work {
                 running.told = told;
             }
-            let ends = ends(&running, now, done);
+            let ends = ends(&running, now, done).unwrap_or(Time(u64::MAX));
             let (done, of) = (Sectors(done), Sectors(running.end));
             event = Some(Event::Progress { work: running.work, done, of, ends });
         }
@@ -575,10 +580,15 @@ impl Background {
 }
 
 /// When work will end if it goes on as it went.
-pub(super) fn ends(running: &Running, now: Time, done: u64) -> Time {
+pub(super) fn ends(running: &Running, now: Time, done: u64) -> Option<Time> {
     let (from, since) = running.began;
-    let took = u128::from(now.since(since).0);
+    let (took, own) = (now.since(since), done.saturating_sub(from));
+    // Moments, or what was in flight at once, are no measure of a pace.
+    let is_much = own >= running.end.div_ceil(ESTIMATED_FROM) && took >= ESTIMATED_AFTER;
+    if own == 0 || !is_much && took < ESTIMATED_ANYWAY {
+        return None;
+    }
     let left = u128::from(running.end.saturating_sub(done));
-    let nanos = took * left / u128::from(done.saturating_sub(from).max(1));
-    Time(now.0.saturating_add(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    let nanos = u128::from(took.0) * left / u128::from(own);
+    Some(Time(now.0.saturating_add(u64::try_from(nanos).unwrap_or(u64::MAX))))
 }

@@ -244,13 +244,22 @@ fn work_ends_when_as_much_time_has_passed_for_what_is_left() {
         told: 0,
         kept: 0,
     };
-    let ends = |began, now, done| work::ends(&running(began), Time(now), done).0;
-    assert_eq!(ends(0, 200, 250), 200 + 300);
-    assert_eq!(ends(200, 200, 400), 200 + 300, "of what was done this time");
-    assert_eq!(ends(200, 200, 200), 200 + 100 * 800, "nothing yet");
-    assert_eq!(ends(0, 200, 1000), 200);
-    assert_eq!(ends(0, 200, 2000), 200);
-    assert_eq!(ends(0, u64::MAX - 5, 1), u64::MAX);
+    const SECOND: u64 = 1_000_000_000;
+    let ends = |began, passed, done| {
+        let ends = work::ends(&running(began), Time(100 + passed), done);
+        ends.map(|ends| ends.0.saturating_sub(100))
+    };
+    assert_eq!(ends(0, SECOND, 250), Some(4 * SECOND));
+    assert_eq!(ends(200, SECOND, 400), Some(4 * SECOND), "of what was done this time");
+    assert_eq!(ends(0, SECOND, 1000), Some(SECOND));
+    assert_eq!(ends(0, SECOND, 2000), Some(SECOND));
+    assert_eq!(ends(0, u64::MAX - 105, 1), Some(u64::MAX - 100));
+    // No basis: nothing or next to nothing was done this time, or hardly any time has passed.
+    assert_eq!(ends(200, 3600 * SECOND, 200), None);
+    assert_eq!(ends(200, 29 * SECOND, 209), None);
+    assert_eq!(ends(200, SECOND, 210), Some(80 * SECOND));
+    assert_eq!(ends(200, SECOND - 1, 600), None);
+    assert_eq!(ends(200, 30 * SECOND, 201), Some(24_000 * SECOND), "a slow one");
 }
 
 #[test]

@@ -20,6 +20,11 @@ const MODELLED: &str = "virtual";
 /// The same of what the model is off.
 pub(crate) const RESIDUALS: &str = "residuals";
 
+/// So many of something, by the words for one and for several.
+pub(crate) fn counted(count: u64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
 /// Checks that every file can be written, before hours of work: flags with their paths.
 pub(crate) fn check<F: AsRef<str>>(outputs: &[(F, Option<&Path>)]) -> Result<(), Failure> {
     let given = || outputs.iter().filter_map(|(flag, path)| Some((flag.as_ref(), (*path)?)));

@@ -129,6 +129,21 @@ fn the_status_says_what_keeps_redundancy_consistent() {
     }
 }
 
+/// What has no redundancy is not compared, and nothing keeps it consistent.
+#[test]
+fn an_array_without_redundancy_has_nothing_to_check() {
+    let harness = Harness::new("running-raid0", "raid0 chunk=64K", 2, &[]);
+    let run = harness.assemble(&["0", "1"], &["--write"]);
+    for verb in ["check", "repair"] {
+        let ran = harness.ask(verb, &[]);
+        let words = "raid0(2) chunk=64K has no redundancy: there is nothing";
+        assert!(ran.code == Some(1) && ran.stderr.contains(words), "{ran:?}");
+    }
+    assert!(harness.status().contains("\"consistency\": \"none\""));
+    assert!(!harness.ask("status", &[]).good().stdout.contains("kept consistent"));
+    harness.stop(run);
+}
+
 /// A member fails, comes back, is exchanged and replaced; a spare takes over by itself.
 #[test]
 fn an_array_is_administered_while_it_runs() {
@@ -142,6 +157,10 @@ fn an_array_is_administered_while_it_runs() {
     assert_eq!(second.code, Some(1), "the members are held: {second:?}");
     assert!(harness.ask("check", &[]).good().stdout.contains("0 sectors differ"));
     assert_eq!(harness.ask("status", &["--test"]).code, Some(0));
+    for overwrite in [&[][..], &["--overwrite"]] {
+        let own = harness.ask("add", &[&[harness.path("1").as_str()], overwrite].concat());
+        assert!(own.code == Some(3) && own.stderr.contains("is member 1, in service"), "{own:?}");
+    }
     harness.ask("fail", &["1"]).good();
     assert_eq!(harness.ask("status", &["--test"]).code, Some(1));
     harness.ask("remove", &[&harness.path("1")]).good();
@@ -153,6 +172,8 @@ fn an_array_is_administered_while_it_runs() {
     fs::write(harness.path("y"), vec![7; 8 * MIB as usize]).unwrap();
     assert_eq!(harness.ask("add", &[&harness.path("y")]).code, Some(3));
     assert!(harness.ask("add", &[&harness.path("x")]).good().stdout.contains("spare"));
+    let again = harness.ask("add", &[&harness.path("x")]);
+    assert!(again.code == Some(3) && again.stderr.contains("is a spare"), "{again:?}");
     harness.ask("fail", &["0"]).good();
     harness.until("\"spares\": []");
     harness.until("\"missing\": 0");

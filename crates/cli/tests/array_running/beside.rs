@@ -139,7 +139,7 @@ fn a_stop_waits_for_both_and_a_signal_for_none() {
     user.write(0, &[7; 4096]);
     file(&harness).write_all_at(&[8; 100], 5000).unwrap();
     let refused = harness.ask("stop", &[]);
-    assert!(refused.code == Some(3) && refused.stderr.contains("1 NBD clients"), "{refused:?}");
+    assert!(refused.code == Some(3) && refused.stderr.contains("1 NBD client is"), "{refused:?}");
     let end = |run: &mut Run| {
         let pid = run.0.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());

@@ -30,6 +30,8 @@ fn an_array_is_lost_by_force_only_and_stops_all_the_same() {
         assert!(status.contains("\"lost\": false") && status.contains("\"missing\": 1"));
         harness.ask("fail", &["2", "--force"]).good();
         assert!(harness.status().contains("\"lost\": true"), "{}", harness.status());
+        let text = harness.ask("status", &[]).good().stdout;
+        assert!(text.contains("lost: more") && !text.contains("kept consistent"), "{text}");
         assert_eq!(harness.ask("status", &["--test"]).code, Some(2));
         let stopped = harness.ask("stop", &[]).good().stdout;
         assert!(stopped.contains("nothing was marked clean"), "{stopped}");

@@ -69,7 +69,10 @@ fn an_array_is_administered_while_nbd_clients_use_it() {
     }
     // Not under somebody who uses it, unless that is wanted.
     let refused = harness.ask("stop", &[]);
-    assert!(refused.code == Some(3) && refused.stderr.contains("1 NBD clients"), "{refused:?}");
+    assert!(
+        refused.code == Some(3) && refused.stderr.contains("1 NBD client is connected"),
+        "{refused:?}"
+    );
     harness.ask("stop", &["--disconnect"]).good();
     let mut run = run;
     assert!(run.0.wait().unwrap().success());

@@ -14,7 +14,7 @@ use super::state::absolute;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::json::pretty;
-use crate::output;
+use crate::output::{self, counted};
 use crate::progress::Bar;
 
 /// How often a running array is asked how it is.
@@ -120,10 +120,16 @@ fn scrub(running: &Running, what: &str, no_wait: bool, quiet: bool) -> Result<()
     let how = &status["scrubbed"];
     let sectors = |key: &str| how[key].as_u64().unwrap_or(0);
     if how["interrupted"] == true {
-        return Err(Failure::failed(format!("the {what} was broken off")));
+        let failed =
+            how["failed_member"].as_u64().map(|member| format!(": member {member} failed"));
+        return Err(Failure::failed(format!(
+            "the {what} was broken off{}",
+            failed.unwrap_or_default()
+        )));
     }
     let (differ, lost) = (sectors("mismatched_sectors"), sectors("lost_sectors"));
-    let told = format!("{what}: {differ} sectors differ, {lost} cannot be read\n");
+    let sectors = counted(differ, "sector differs", "sectors differ");
+    let told = format!("{what}: {sectors}, {lost} cannot be read\n");
     output::print(&told)?;
     match (what, differ, lost) {
         (_, 0, 0) | ("repair", _, 0) => Ok(()),
@@ -240,7 +246,8 @@ pub(super) fn text(status: &Value) -> String {
         (false, out) => format!("degraded: {out} not fully in service"),
     });
     text.push_str(&format!("{}\n", work(status).replacen(' ', "; ", 1)));
-    if let Some(policy) = status["consistency"].as_str().filter(|policy| *policy != "none") {
+    let kept = status["consistency"].as_str().filter(|policy| *policy != "none");
+    if let Some(policy) = kept.filter(|_| status["lost"] != true) {
         text.push_str(&format!("redundancy is kept consistent by {}\n", by(policy)));
     }
     text.push('\n');
@@ -265,10 +272,12 @@ pub(super) fn text(status: &Value) -> String {
         text.push_str(&format!("served as {}\n", uri.as_str().unwrap_or("")));
     }
     if let Some(clients) = status["clients"].as_u64().filter(|clients| *clients > 0) {
-        text.push_str(&format!("{clients} NBD clients are connected\n"));
+        let clients = counted(clients, "NBD client is", "NBD clients are");
+        text.push_str(&format!("{clients} connected\n"));
     }
     if let Some(differ) = status["scrubbed"]["mismatched_sectors"].as_u64() {
-        text.push_str(&format!("the last check or repair found {differ} sectors that differ\n"));
+        let differ = counted(differ, "sector that differs", "sectors that differ");
+        text.push_str(&format!("the last check or repair found {differ}\n"));
     }
     text
 }

@@ -109,7 +109,15 @@ fn fail(owner: &mut Owner, member: MemberIndex, force: bool) -> Result<Value, Va
 }
 
 fn scrub(owner: &mut Owner, names: &Names, scrub: Scrub) -> Result<Value, Value> {
-    on_engine(owner, move |engine| engine.start_scrub(scrub))?;
+    let layout = names.layout().to_owned();
+    let begun = on_engine(owner, move |engine| match engine.array().layout().survives() {
+        0 => Ok(false),
+        _ => engine.start_scrub(scrub).map(|()| true),
+    })?;
+    if !begun {
+        let what = "has no redundancy: there is nothing that could be compared or repaired";
+        return Err(failed(format!("{layout} {what}")));
+    }
     Ok(json!({ "done": "begun", "scrubs": names.scrubs }))
 }
 
@@ -180,7 +188,11 @@ fn add(
 ) -> Result<Value, Value> {
     not_itself(device).map_err(|error| refused(&error))?;
     let array = names.array;
-    match of_this_array(device, &array).map_err(|error| refused(&error))? {
+    let role = of_this_array(device, &array).map_err(|error| refused(&error))?;
+    if let Some(what) = in_use(owner, names, device)? {
+        return Err(json!({ "refused": what }));
+    }
+    match role {
         Some(Role::Member(place)) if !overwrite => {
             return come_back(owner, names, place, device);
         }
@@ -215,6 +227,27 @@ fn add(
             names.spares.push(device.to_owned());
             json!({ "done": format!("{shown} waits as a spare") })
         }
+    })
+}
+
+/// Why a device is not added that the array uses already; one that failed may come back.
+fn in_use(owner: &mut Owner, names: &Names, device: &Path) -> Result<Option<String>, Value> {
+    let shown = device.display();
+    if names.spares.iter().any(|one| one == device) {
+        return Ok(Some(format!("{shown} is a spare of the array already")));
+    }
+    let count = names.members.len() / 2;
+    let Some(place) = names.members.iter().position(|one| one.as_deref() == Some(device)) else {
+        return Ok(None);
+    };
+    if place >= count {
+        return Ok(Some(format!("{shown} is to replace member {} already", place - count)));
+    }
+    let member = MemberIndex(place as u16);
+    let is_failed = owner.with(move |engine| engine.array().is_failed(member));
+    Ok(match is_failed.map_err(failed)? {
+        true => None,
+        false => Some(format!("{shown} is member {member}, in service: there is nothing to add")),
     })
 }
 

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use raidlab_core::contract::{Event, Work};
+use raidlab_core::{MemberIndex, Sector};
 use raidlab_engine::{Engine, EngineError};
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use super::socket::Asked;
 use super::state::{Mode, Names, Scrubbed, kind};
 use super::{hook, notify};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, counted};
 
 /// How long the array works before commands are looked at.
 const SLICE: Duration = Duration::from_millis(20);
@@ -109,7 +110,8 @@ fn end(
 ) -> Result<Ended, Failure> {
     let clients = owner.report().map_or(0, |report| report.clients);
     if clients > 0 && !disconnect {
-        let what = "NBD clients are connected: disconnect them there, or stop it with --disconnect";
+        let clients = counted(u64::from(clients), "NBD client is", "NBD clients are");
+        let what = "connected: disconnect there, or stop it with --disconnect";
         return Err(Failure::Refused(format!("{clients} {what}")));
     }
     notify::stopping();
@@ -162,6 +164,7 @@ fn tell(event: &Event, names: &mut Names, options: &Assemble) {
     match event {
         Event::MemberFailed(member) => {
             let device = names.members[member.at()].as_ref().map(|path| path.display().to_string());
+            names.failed_last = Some(*member);
             names.tell(&format!(
                 "member {member} failed ({})",
                 device.as_deref().unwrap_or("missing")
@@ -191,36 +194,51 @@ fn tell(event: &Event, names: &mut Names, options: &Assemble) {
             names.tell(&format!("the replacement of member {member} failed"));
         }
         Event::Corrected { member, at, len } => {
-            names.tell(&format!(
-                "member {member}: {len} sectors at sector {at} of its data were rewritten"
-            ));
+            names.tell(&rewritten(*member, *at, *len));
         }
         Event::BadBlocks { member, at, len } => {
-            names.tell(&format!(
-                "member {member}: {len} sectors at sector {at} of its data cannot be read"
-            ));
+            names.tell(&unreadable(*member, *at, *len));
         }
         Event::WaitsForRoom(member) => {
             names.tell(&format!("member {member} has no room; writes wait"))
         }
-        Event::Started(work) => names.tell(&format!("{} begins", kind(*work))),
+        Event::Started(work) => {
+            names.failed_last = None;
+            names.tell(&format!("{} begins", kind(*work)));
+        }
         Event::Interrupted(work) => {
+            let by = names.failed_last;
             if let Work::Scrub(_) = work {
                 let none = raidlab_core::Sectors::ZERO;
-                scrubbed(names, Scrubbed { mismatched: none, lost: none, interrupted: true });
+                scrubbed(names, Scrubbed { mismatched: none, lost: none, interrupted: true, by });
             }
-            names.tell(&format!("{} was broken off", kind(*work)));
+            names.tell(&broken_off(*work, by));
         }
         Event::Finished { work, mismatched, lost } => {
             if let Work::Scrub(_) = work {
                 let (mismatched, lost) = (*mismatched, *lost);
-                scrubbed(names, Scrubbed { mismatched, lost, interrupted: false });
+                scrubbed(names, Scrubbed { mismatched, lost, interrupted: false, by: None });
             }
             let lost = if lost.0 > 0 { format!(", {lost} are lost") } else { String::new() };
             names.tell(&format!("{} is done{lost}", kind(*work)));
         }
         _ => {}
     }
+}
+
+fn rewritten(member: MemberIndex, at: Sector, len: u32) -> String {
+    let sectors = counted(len.into(), "sector was", "sectors were");
+    format!("member {member}: at {at} of its data {sectors} rewritten")
+}
+
+fn unreadable(member: MemberIndex, at: Sector, len: u32) -> String {
+    let sectors = counted(len.into(), "sector", "sectors");
+    format!("member {member}: at {at} of its data {sectors} cannot be read")
+}
+
+fn broken_off(work: Work, by: Option<MemberIndex>) -> String {
+    let why = by.map(|member| format!(": member {member} failed")).unwrap_or_default();
+    format!("{} was broken off{why}", kind(work))
 }
 
 fn scrubbed(names: &mut Names, how: Scrubbed) {
@@ -232,4 +250,28 @@ fn scrubbed(names: &mut Names, how: Scrubbed) {
 fn hook(options: &Assemble, names: &Names, event: &str, member: Option<usize>) {
     let device = member.and_then(|member| names.members[member].as_deref());
     hook::run(options.program.as_deref(), names, event, device);
+}
+
+#[cfg(test)]
+mod tests {
+    use raidlab_core::contract::Scrub;
+
+    use super::*;
+
+    #[test]
+    fn what_happened_is_told_in_words_that_fit() {
+        let member = MemberIndex(2);
+        let at = Sector(19_456);
+        assert_eq!(
+            rewritten(member, at, 1),
+            "member 2: at sector 19456 of its data 1 sector was rewritten"
+        );
+        assert_eq!(
+            unreadable(member, at, 8),
+            "member 2: at sector 19456 of its data 8 sectors cannot be read"
+        );
+        let check = Work::Scrub(Scrub::Check);
+        assert_eq!(broken_off(check, Some(member)), "check was broken off: member 2 failed");
+        assert_eq!(broken_off(Work::Resync, None), "resync was broken off");
+    }
 }

@@ -39,6 +39,8 @@ pub(super) struct Scrubbed {
     pub(super) lost: Sectors,
     /// It was broken off.
     pub(super) interrupted: bool,
+    /// As this member failed.
+    pub(super) by: Option<MemberIndex>,
 }
 
 /// Names of an array and its devices.
@@ -57,6 +59,8 @@ pub(super) struct Names {
     journal: Option<PathBuf>,
     /// It was told that more is lost than the level survives.
     pub(super) is_lost: bool,
+    /// The member that failed last since the work that goes on in the background began.
+    pub(super) failed_last: Option<MemberIndex>,
     pub(super) scrubs: u64,
     pub(super) scrubbed: Option<Scrubbed>,
     /// Sectors of 512 bytes that the last sector of its devices has, of an array of GEOM.
@@ -83,6 +87,7 @@ impl Names {
             spares: spares.iter().copied().map(path).collect(),
             journal: None,
             is_lost: false,
+            failed_last: None,
             scrubs: 0,
             scrubbed: None,
             geom_sector: None,
@@ -120,6 +125,11 @@ impl Names {
             Some(name) => note(&format!("{name}: {what}")),
             None => note(what),
         }
+    }
+
+    /// Its layout, as reports name it.
+    pub(super) fn layout(&self) -> &str {
+        &self.layout
     }
 
     /// What it is, for people.
@@ -161,6 +171,7 @@ impl Names {
     fn consistency(&self, engine: &Engine) -> Option<&'static str> {
         let array = engine.array().flat().filter(|_| self.mode != Mode::Read)?;
         Some(match array.consistency() {
+            _ if engine.array().layout().survives() == 0 => "none",
             Consistency::None => "none",
             Consistency::Resync => "resync",
             Consistency::Bitmap { .. } => "bitmap",
@@ -227,6 +238,7 @@ impl Names {
                 "mismatched_sectors": one.mismatched.0,
                 "lost_sectors": one.lost.0,
                 "interrupted": one.interrupted,
+                "failed_member": one.by.map(|member| member.0),
             })),
             "file": fuse.map(|path| path.display().to_string()),
         })

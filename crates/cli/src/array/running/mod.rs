@@ -103,8 +103,7 @@ impl Prepared {
         let mut started = start(&self.options, &self.found)?;
         for (path, spare) in spares {
             if let Err(error) = started.engine.add_spare(spare) {
-                // The first error is the one to tell.
-                let _ = started.engine.stop();
+                started.abandon();
                 return Err(Failure::failed(format!("--spare {}: {error}", path.display())));
             }
             started.names.spares.push(state::absolute(&path));
@@ -144,6 +143,17 @@ struct Started {
     engine: Engine,
     names: Names,
     lower: Vec<Lower>,
+}
+
+impl Started {
+    /// Stops it, where something else that is to begin with it does not.
+    fn abandon(mut self) {
+        if self.names.mode != Mode::Read {
+            // Why it is abandoned is what is told.
+            let _ = self.engine.stop();
+        }
+        Lower::abandon(self.lower);
+    }
 }
 
 fn start(options: &Assemble, found: &Found) -> Result<Started, Failure> {

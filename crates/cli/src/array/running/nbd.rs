@@ -116,8 +116,7 @@ fn begin(
 ) -> Result<(Arc<NbdServer>, Vec<Named>), Failure> {
     let (told, names) = channel();
     let make = move || {
-        let made = prepared.iter().map(Prepared::start).collect::<Result<Vec<_>, Failure>>();
-        match made {
+        match start(&prepared) {
             Ok(mut made) => {
                 let named = |one: &mut Started| (one.names.clone(), std::mem::take(&mut one.lower));
                 // Somebody waits for it as long as the process lives.
@@ -142,6 +141,21 @@ fn begin(
         _ => return Err(Failure::failed("no array was made")),
     };
     Ok((Arc::new(server), names))
+}
+
+/// Starts all of them, or leaves none that was started.
+fn start(prepared: &[Prepared]) -> Result<Vec<Started>, Failure> {
+    let mut made: Vec<Started> = Vec::new();
+    for one in prepared {
+        match one.start() {
+            Ok(started) => made.push(started),
+            Err(failure) => {
+                made.into_iter().for_each(Started::abandon);
+                return Err(failure);
+            }
+        }
+    }
+    Ok(made)
 }
 
 fn export(started: Started) -> NbdArray {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use raidlab_core::contract::{Event, Work};
+use raidlab_core::contract::{Event, MemberBits, Work};
 use raidlab_core::{MemberIndex, Sector};
 use raidlab_engine::{Engine, EngineError};
 use serde_json::{Value, json};
@@ -57,14 +57,14 @@ pub(super) fn run(
                         floors.end();
                     }
                     let told = match &ended {
-                        Ok(ended) => json!({ "done": ended.told() }),
+                        Ok((_, told)) => json!({ "done": told }),
                         Err(Failure::Refused(what)) => json!({ "refused": what }),
                         Err(failure) => json!({ "error": failure.what() }),
                     };
                     // Who asked may have gone.
                     let _ = answer.send(told);
-                    if let Ok(ended) = ended {
-                        names.tell(ended.told());
+                    if let Ok((ended, told)) = ended {
+                        names.tell(&told);
                         // The answer goes by a thread of its own, which would end with this process.
                         let _ = sent.recv();
                         return outcome(ended);
@@ -86,8 +86,8 @@ pub(super) fn run(
             // Whoever ends the process has made up their mind: clients get what is under way.
             let ended = end(&mut owner, names.mode, (true, true));
             floors.end();
-            let ended = ended?;
-            names.tell(ended.told());
+            let (ended, told) = ended?;
+            names.tell(&told);
             return outcome(ended);
         }
     }
@@ -102,20 +102,39 @@ fn outcome(ended: Ended) -> Result<(), Failure> {
 }
 
 /// Ends serving and stops the array; not as long as somebody is connected, unless that is wanted, nor as long as
-/// somebody uses its file, unless it is to be at any price.
+/// somebody uses its file, unless it is to be at any price. How it ended, also in words.
 fn end(
     owner: &mut Owner,
     mode: Mode,
     (disconnect, at_any_price): (bool, bool),
-) -> Result<Ended, Failure> {
+) -> Result<(Ended, String), Failure> {
     let clients = owner.report().map_or(0, |report| report.clients);
     if clients > 0 && !disconnect {
         let clients = counted(u64::from(clients), "NBD client is", "NBD clients are");
         let what = "connected: disconnect there, or stop it with --disconnect";
         return Err(Failure::Refused(format!("{clients} {what}")));
     }
+    let unfinished = owner.with(|engine| unfinished(engine)).map_err(Failure::failed)?;
     notify::stopping();
-    owner.end(mode, at_any_price).map_err(Failure::failed)
+    let ended = owner.end(mode, at_any_price).map_err(Failure::failed)?;
+    let unfinished = if ended == Ended::InOrder { unfinished } else { String::new() };
+    Ok((ended, format!("{}{unfinished}", ended.told())))
+}
+
+/// What goes on and is not at its end, in words that follow others.
+fn unfinished(engine: &Engine) -> String {
+    let status = engine.array().status();
+    let is = |bits: MemberBits, place: usize| bits[place / 64] >> (place % 64) & 1 == 1;
+    let mut told = String::new();
+    for member in 0..usize::from(engine.array().layout().members).min(128) {
+        if is(status.replacing, member) {
+            let what = "is given up, and begins anew with the next `array replace`";
+            told.push_str(&format!("; the copy of member {member} to its replacement {what}"));
+        } else if is(status.rebuilding, member) {
+            told.push_str(&format!("; member {member} is not rebuilt yet: the next start does it"));
+        }
+    }
+    told
 }
 
 /// The array as it is.
@@ -254,7 +273,9 @@ fn hook(options: &Assemble, names: &Names, event: &str, member: Option<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use raidlab_core::contract::Scrub;
+    use raidlab_core::contract::{Pacing, Scrub};
+    use raidlab_core::{Layout, Level, Sectors};
+    use raidlab_engine::{EngineConfig, Member, MemoryMember};
 
     use super::*;
 
@@ -273,5 +294,30 @@ mod tests {
         let check = Work::Scrub(Scrub::Check);
         assert_eq!(broken_off(check, Some(member)), "check was broken off: member 2 failed");
         assert_eq!(broken_off(Work::Resync, None), "resync was broken off");
+    }
+
+    fn blank() -> Member {
+        Member::Memory(MemoryMember::new(Sectors(8192)).unwrap())
+    }
+
+    #[test]
+    fn what_a_stop_leaves_unfinished_is_told() {
+        let begun = || {
+            let mut config = EngineConfig::new(Layout::new(Level::Raid1, 2));
+            config.settings.pacing = Pacing::between(1, 1);
+            Engine::new(&config, vec![blank(), blank()]).unwrap()
+        };
+        assert_eq!(unfinished(&begun()), "");
+        let mut engine = begun();
+        engine.replace(MemberIndex(1), blank(), true).unwrap();
+        let told = unfinished(&engine);
+        assert!(
+            told.starts_with("; the copy of member 1 to its replacement is given up"),
+            "{told}"
+        );
+        let mut engine = begun();
+        engine.fail(MemberIndex(0)).unwrap();
+        engine.add(MemberIndex(0), blank()).unwrap();
+        assert_eq!(unfinished(&engine), "; member 0 is not rebuilt yet: the next start does it");
     }
 }

@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-use raidlab_core::consistency::{Allow, AssembleError};
+use raidlab_core::consistency::{Allow, AssembleError, Finding};
 use raidlab_core::contract::{IoOp, Superblock};
 use raidlab_core::{Config, Consistency, Layout, MemberIndex, Sector, Sectors};
 
@@ -338,12 +338,7 @@ impl Run {
                 trial.drives_mut().damage(device, at, false);
                 true
             }
-            Special::SuperblockDamaged => {
-                let (at, bits) = self.superblock_place(device);
-                let bit = self.random.below(u64::from(bits)) as u32;
-                trial.drives_mut().flip(device, at, bit);
-                true
-            }
+            Special::SuperblockDamaged => self.harm_superblock(trial, device),
             Special::PageHarmed => self.harm_pages(trial, harm, member),
             Special::LogUnreadable => self.harm_log(trial, harm, member),
             Special::OlderCopy | Special::WentOnAlone => {
@@ -382,6 +377,18 @@ impl Run {
             return;
         }
         self.note(trial, harm, (way, member), newest);
+    }
+
+    /// A bit of a whole superblock turns over. Of one that is damaged it might be the bit that did before.
+    fn harm_superblock(&mut self, trial: &mut Harness, device: MemberIndex) -> bool {
+        let (at, bits) = self.superblock_place(device);
+        let bit = self.random.below(u64::from(bits)) as u32;
+        let seen = trial.drives().examined(&trial.config().array, device);
+        let is_whole = matches!(seen.superblock, Finding::Whole(_));
+        if is_whole {
+            trial.drives_mut().flip(device, at, bit);
+        }
+        is_whole
     }
 
     /// What was done to a drive, which had this newest superblock.

@@ -12,7 +12,7 @@ use raidlab_metadata::md::{
 };
 
 use crate::extent::Extent;
-use crate::held::{Bench, Drive, Left, SECTOR, made_image};
+use crate::held::{Bench, Drive, Left, SECTOR, Values, made_image};
 use crate::made::creation;
 use crate::md_journal_replay::{Limited, left};
 
@@ -81,25 +81,51 @@ fn compare(bench: &mut Bench, engine: &mut Engine, told: &str) {
     assert_eq!(engine.scrub(&AtomicBool::new(false)).unwrap(), Sectors(0), "{told}");
 }
 
+/// An array that was about to get a journal and was cut off after so many writes, and started.
+struct Cut {
+    told: String,
+    most: u64,
+    left: Vec<Vec<u8>>,
+    model: Vec<Values>,
+    is_journalled: bool,
+}
+
+/// Does it with the array of a bench for every number of writes; how often it had no journal then, and how often one.
+fn at_every_cut(
+    bench: &mut Bench,
+    seed: u64,
+    check: impl Fn(&mut Bench, Engine, Cut),
+) -> [usize; 2] {
+    let (before, model) = (images_of(bench), bench.model.clone());
+    let (mut counts, mut most) = ([0; 2], 0);
+    loop {
+        let told = format!("seed {seed}, after {most} writes");
+        bench.restart(Left { images: before.clone() });
+        bench.model = model.clone();
+        let added = add(bench, most);
+        let left = images_of(bench);
+        bench.restart(Left { images: left.clone() });
+        let (engine, by) = start(bench, &[], &told);
+        let is_journalled = matches!(by, Consistency::Journal { .. });
+        assert!(is_journalled || added.is_err(), "{told}");
+        counts[usize::from(is_journalled)] += 1;
+        check(bench, engine, Cut { told, most, left, model: model.clone(), is_journalled });
+        if added.is_ok() {
+            return counts;
+        }
+        most += 1;
+    }
+}
+
 #[test]
 fn an_array_gets_a_journal_and_is_cut_off_anywhere() {
     let (mut without, mut with) = (0, 0);
     for seed in Extent::from_environment().seeds(6, 10) {
         let (mut bench, members) = stopped(seed);
-        let (before, model) = (images_of(&mut bench), bench.model.clone());
-        let log = before.len() - 1;
-        for most in 0.. {
-            let told = format!("seed {seed}, after {most} writes");
-            bench.restart(Left { images: before.clone() });
-            bench.model = model.clone();
-            let added = add(&bench, most);
-            let left = images_of(&mut bench);
-            bench.restart(Left { images: left.clone() });
-            let (mut engine, by) = start(&mut bench, &[], &told);
-            compare(&mut bench, &mut engine, &told);
-            let is_journalled = matches!(by, Consistency::Journal { .. });
-            assert!(is_journalled || added.is_err(), "{told}");
-            *(if is_journalled { &mut with } else { &mut without }) += 1;
+        let log = bench.drives.len() - 1;
+        let counts = at_every_cut(&mut bench, seed, |bench, mut engine, cut| {
+            let Cut { told, most, left, model, is_journalled } = cut;
+            compare(bench, &mut engine, &told);
             // It is used, and cut off in the midst of that, with a member lost where that is to be survived.
             let cut = bench.live(engine, 200);
             bench.restart(cut);
@@ -110,19 +136,17 @@ fn an_array_gets_a_journal_and_is_cut_off_anywhere() {
             drop(engine);
             // Without the log device it asks before it goes on where members know of it, and has lost nothing.
             bench.restart(Left { images: left });
-            bench.model = model.clone();
+            bench.model = model;
             if is_journalled {
                 let why = bench.start(&[log]).unwrap_err();
                 assert!(why.contains("its journal is not among the devices"), "{told}: {why}");
             }
             bench.allowed.ignore_journal = is_journalled;
             let mut engine = bench.start(&[log]).unwrap_or_else(|why| panic!("{told}: {why}"));
-            compare(&mut bench, &mut engine, &format!("{told}, without"));
+            compare(bench, &mut engine, &format!("{told}, without"));
             bench.allowed.ignore_journal = false;
-            if added.is_ok() {
-                break;
-            }
-        }
+        });
+        (without, with) = (without + counts[0], with + counts[1]);
     }
     assert!(without > 10 && with > 20, "{without} {with}");
 }
@@ -155,21 +179,11 @@ fn a_degraded_array_gets_a_journal_and_is_cut_off_anywhere() {
     let (mut without, mut with) = (0, 0);
     for seed in Extent::from_environment().seeds(6, 10) {
         let mut bench = degraded(seed);
-        let (before, model) = (images_of(&mut bench), bench.model.clone());
-        let log = before.len() - 1;
-        for most in 0.. {
-            let told = format!("seed {seed}, after {most} writes");
-            bench.restart(Left { images: before.clone() });
-            bench.model = model.clone();
-            let added = add(&bench, most);
-            let left = images_of(&mut bench);
-            bench.restart(Left { images: left.clone() });
-            let (mut engine, by) = start(&mut bench, &[], &told);
+        let log = bench.drives.len() - 1;
+        let counts = at_every_cut(&mut bench, seed, |bench, mut engine, cut| {
+            let Cut { told, left, model, is_journalled, .. } = cut;
             let found = bench.read(&mut engine);
             bench.compare(&found, None, &told);
-            let is_journalled = matches!(by, Consistency::Journal { .. });
-            assert!(is_journalled || added.is_err(), "{told}");
-            *(if is_journalled { &mut with } else { &mut without }) += 1;
             if is_journalled {
                 let cut = bench.live(engine, 200);
                 bench.restart(cut);
@@ -178,7 +192,7 @@ fn a_degraded_array_gets_a_journal_and_is_cut_off_anywhere() {
                 bench.compare(&found, None, &format!("{told}, used"));
                 // Without the log device both must be allowed, and nothing was under way.
                 bench.restart(Left { images: left });
-                bench.model = model.clone();
+                bench.model = model;
                 bench.allowed.ignore_journal = true;
                 let why = bench.start(&[log]).unwrap_err();
                 assert!(why.contains("not stopped cleanly"), "{told}: {why}");
@@ -188,10 +202,8 @@ fn a_degraded_array_gets_a_journal_and_is_cut_off_anywhere() {
                 bench.compare(&found, None, &format!("{told}, without"));
                 bench.allowed = Allowed::default();
             }
-            if added.is_ok() {
-                break;
-            }
-        }
+        });
+        (without, with) = (without + counts[0], with + counts[1]);
     }
     assert!(without > 10 && with > 20, "{without} {with}");
 }

@@ -178,7 +178,7 @@ impl MemberStore for Drive {
 }
 
 /// What a sector may hold: the first value is durable, the others came later, each by a write with this number.
-type Values = Vec<(u8, u64)>;
+pub(crate) type Values = Vec<(u8, u64)>;
 
 struct Pending {
     number: u64,

@@ -290,6 +290,17 @@ pub enum Admin {
         /// Replace it even if it is healthy (no corrected error, no bad block).
         consent: bool,
     },
+    /// The drive in [`Array::replacement`](crate::Array::replacement) of a member was being filled when the array was
+    /// stopped, or the power went: goes on with it. Given before anything else is asked for after a start; only
+    /// [`Array::judge_resume`](crate::Array::judge_resume) decides whether, and makes this command.
+    ResumeReplace {
+        /// Which member.
+        member: MemberIndex,
+        /// Sectors the drive has for data.
+        sectors: Sectors,
+        /// Below this sector the drive holds what the member holds, but, with a bitmap, for what that names.
+        good_to: Sector,
+    },
     /// Compare redundancy everywhere.
     StartScrub(Scrub),
     /// Change the pace of background work, from now on.
@@ -498,6 +509,10 @@ pub struct Superblock {
     pub by_bitmap: bool,
     /// The data of members being rebuilt are valid below this sector.
     pub rebuilt_to: Sector,
+    /// Members whose replacement is being filled, or is about to take over.
+    pub replacing: MemberBits,
+    /// Below this sector such a replacement holds what its member does; [`Sector::MAX`] when it has everything.
+    pub replaced_to: Sector,
     /// Redundancy is consistent below this sector (of a member for levels with parity, of the array for mirrors);
     /// [`Sector::MAX`] when it is consistent everywhere.
     pub synced_to: Sector,

@@ -29,6 +29,7 @@ mod partial;
 mod payload;
 mod policies;
 mod policy_in_use;
+mod resuming;
 mod returning;
 mod room;
 mod stack;

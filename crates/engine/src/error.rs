@@ -103,6 +103,7 @@ impl EngineError {
             Admin::Add { member, .. } => ("rebuild onto a fresh drive", Some(member)),
             Admin::ReAdd { member, .. } => ("bring a member back", Some(member)),
             Admin::Replace { member, .. } => ("replace a member", Some(member)),
+            Admin::ResumeReplace { member, .. } => ("go on replacing a member", Some(member)),
             Admin::StartScrub(Scrub::Check) => ("compare redundancy", None),
             Admin::StartScrub(Scrub::Repair(_)) => ("make redundancy consistent", None),
             Admin::Pace(_) => ("change the pace of background work", None),

@@ -194,6 +194,8 @@ impl Writer {
                 id: script.byte().into(),
                 from: script.byte().into(),
             }),
+            // The own format keeps neither.
+            ..Superblock::default()
         };
         self.superblock = Some(said);
         self.superblocks.push(said);

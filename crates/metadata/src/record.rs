@@ -38,6 +38,7 @@ pub(super) const WORDS: usize = 56;
 
 /// What a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, while a block is looked at")]
 pub(super) enum Stands {
     /// Zeroes.
     Blank,

@@ -79,6 +79,9 @@ pub(super) fn said(block: &[u8]) -> Option<Superblock> {
         journal: flag(1),
         by_bitmap: flag(2),
         rebuilt_to: Sector(word(6)),
+        // A replacement that is not finished is not gone on with: nothing of it is kept.
+        replacing: [0; 2],
+        replaced_to: Sector(0),
         synced_to: Sector(word(7)),
         journal_tail: word(8),
         bitmap_since: word(9),

@@ -76,12 +76,6 @@ impl RecordWriter {
         self.places[member.at()] = std::mem::take(&mut self.places[replacement.at()]);
     }
 
-    /// Superblocks that are encoded next name the replacement of this member: it gets its first one with them, and
-    /// takes over when they are written. `None`: they name none.
-    pub fn name_replacement(&mut self, member: Option<MemberIndex>) {
-        self.device_numbers.name_replacement(member.map(|one| one.at()));
-    }
-
     /// Nothing is known any more of what was written to the devices, which have so many sectors each.
     pub fn forget(&mut self, totals: impl Iterator<Item = Sectors>) {
         self.sequence = 0;

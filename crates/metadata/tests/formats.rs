@@ -52,6 +52,9 @@ fn every_field_of_a_superblock_comes_back() {
         bitmap_since: 4,
         left: 9,
         history: std::array::from_fn(|n| Epoch { id: u64::MAX - n as u64, from: 1 << (50 - n) }),
+        // Not kept.
+        replacing: [0; 2],
+        replaced_to: Sector(0),
     };
     let others = [
         Superblock::default(),

@@ -68,6 +68,12 @@ impl Format {
         matches!(self, Self::Md(Version::V1_0 | Version::V1_1 | Version::V1_2))
     }
 
+    /// Whether it can say that a drive is to replace a member that is still there.
+    #[must_use]
+    pub const fn has_replacements(self) -> bool {
+        !matches!(self, Self::Md(Version::V0_90))
+    }
+
     /// Whether it can say that an array has this layout and keeps its redundancy consistent so.
     #[must_use]
     pub fn has(self, layout: &Layout, consistency: Consistency) -> bool {
@@ -407,13 +413,6 @@ impl Drives {
     ) {
         if let Some(records) = &mut self.bytes {
             records.writer.list_bad_blocks(device, ranges);
-        }
-    }
-
-    /// Superblocks that go out next name the replacement of this member, or none.
-    pub fn name_replacement(&mut self, member: Option<MemberIndex>) {
-        if let Some(records) = &mut self.bytes {
-            records.writer.name_replacement(member);
         }
     }
 

@@ -346,7 +346,10 @@ impl Drives {
         let Some(md) = records.md() else { return Err(AssembleError::NoSuperblock(Vec::new())) };
         let members = self.count() / 2;
         let is_given = |one: &MemberIndex| !has(lost, one.0) && !self.gone[one.at()];
-        let given: Vec<_> = (0..members).map(MemberIndex).filter(is_given).collect();
+        let is_there = |one: &MemberIndex| self.spans[one.at()].data > 0;
+        // Members, and what was to replace them.
+        let all = (0..2 * members).map(MemberIndex);
+        let given: Vec<_> = all.filter(|one| is_given(one) && is_there(one)).collect();
         let inspected: Vec<Inspected> =
             given.iter().map(|one| inspect(&mut View::of(self, records, *one))).collect();
         let allowed = Allowed { dirty_degraded: allow.dirty_degraded, ..Allowed::default() };
@@ -359,6 +362,12 @@ impl Drives {
                 return self.join(records, moved(lost, place, device), allow);
             }
         }
+        let replacement =
+            joined.replacement.map(|(index, of)| (given[index], MemberIndex(members + of)));
+        if let Some((device, place)) = replacement.filter(|(device, place)| device != place) {
+            self.swap_kept(records, place, device);
+            return self.join(records, moved(lost, place, device), allow);
+        }
         let mut looked: Vec<Option<Looked>> = order
             .iter()
             .map(|one| one.map(|one| md.examine(&mut View::of(self, records, one))))
@@ -370,7 +379,9 @@ impl Drives {
         let nonce = mix(u64::from(self.clock), records.world);
         let found = joined.found(&mut looked, records.block, nonce);
         let places = (0..).map(MemberIndex).zip(looked);
-        Ok((found, places.filter_map(|(place, one)| Some((place, one?))).collect()))
+        let members = places.filter_map(|(place, one)| Some((place, one?)));
+        let look = |(device, place)| (place, md.examine(&mut View::of(self, records, device)));
+        Ok((found, members.chain(replacement.map(look)).collect()))
     }
 
     /// Drives that have to be left out of an array of version 0.90 by command after this refusal, because superblocks

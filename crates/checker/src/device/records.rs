@@ -104,15 +104,24 @@ impl Drives {
     /// by some superblock that counts, or by having none. 0 when there are no superblocks at all.
     #[must_use]
     pub fn said_to_be_out(&self, members: u16) -> Set {
-        let newest = self.newest_events(members);
+        // Drives that are to replace members of an md array are told, and believed, too.
+        let others = if self.is_md() { members..2 * members } else { 0..0 };
+        let told: Vec<_> = others.filter_map(|other| self.durable_superblock(other)).collect();
+        let newest = told.iter().map(|one| one.events).chain([self.newest_events(members)]);
+        let newest = newest.max().unwrap_or(0);
         if newest == 0 {
             return 0;
         }
-        (0..members).fold(0, |out, member| match self.durable_superblock(member) {
-            // In the middle of an update some are one behind.
-            Some(sb) if sb.events + 1 >= newest => out | set_of(sb.failed) | set_of(sb.rebuilding),
-            _ => out | 1 << member,
-        })
+        // In the middle of an update some are one behind.
+        let says = |one: &Superblock| {
+            let counts = one.events + 1 >= newest;
+            counts.then(|| set_of(one.failed) | set_of(one.rebuilding))
+        };
+        let members = (0..members).fold(0, |out, member| {
+            let said = self.durable_superblock(member).as_ref().and_then(says);
+            out | said.unwrap_or(1 << member)
+        });
+        told.iter().filter_map(says).fold(members, |out, said| out | said)
     }
 
     /// The record whose number stands in this sector, and which belongs there.
@@ -149,8 +158,10 @@ pub(crate) fn hash_of(record: &Record) -> u64 {
         Record::Superblock(s) => {
             let flags =
                 u64::from(s.clean) | u64::from(s.journal) << 1 | u64::from(s.by_bitmap) << 2;
-            let sets = [s.failed[0], s.failed[1], s.rebuilding[0], s.rebuilding[1]];
-            let places = [s.rebuilt_to.0, s.synced_to.0, s.journal_tail, s.bitmap_since];
+            let [a, b, c] = [s.failed, s.rebuilding, s.replacing];
+            let sets = [a[0], a[1], b[0], b[1], c[0], c[1]];
+            let tails = [s.journal_tail, s.bitmap_since];
+            let places = [s.rebuilt_to.0, s.replaced_to.0, s.synced_to.0, tails[0], tails[1]];
             let known = s.history.iter().take_while(|epoch| epoch.id != 0);
             let hash = known.fold(hash, |hash, epoch| words(hash, &[epoch.id, epoch.from]));
             words(words(mix(hash, s.events), &sets), &places)

@@ -104,6 +104,7 @@ impl Operation {
                 harness.submit(ask);
                 true
             }
+            Self::Replace if !harness.config().replacements => false,
             Self::Rebuild | Self::ReAdd | Self::Replace => {
                 let meanwhile = blocks(harness, IoOp::Write, 1, 2);
                 survives && self.begin_with_drive(harness, meanwhile)

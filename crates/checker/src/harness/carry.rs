@@ -114,9 +114,6 @@ impl Harness {
             return;
         }
         let hash = Self::payload_hash(&values);
-        if matches!(record, Record::Superblock(_)) {
-            self.drives.name_replacement(self.array.taking_over());
-        }
         if part == 0 && matches!(record, Record::Superblock(_)) && self.array.keeps_bad_blocks() {
             self.drives.list_bad_blocks(member, self.array.listed_blocks(member));
         }

@@ -1,8 +1,11 @@
 //! Crashes and starts.
 
-use raidlab_core::consistency::{Allow, AssembleError, Found, ReturnRefusal, Unused, Wanted};
+use raidlab_core::consistency::{
+    Allow, AssembleError, Examined, Found, ReturnRefusal, Unused, Wanted,
+};
 use raidlab_core::contract::{Admin, Input, IoOp, MemberBits, MemberIo, Record};
 use raidlab_core::{Array, Config, Consistency, MemberIndex};
+use raidlab_metadata::Looked;
 
 use super::Harness;
 use crate::content::Content;
@@ -239,6 +242,7 @@ impl Harness {
             Ok(array) => array,
             Err(refusal) => return Started::Refused(refusal),
         };
+        let replacements = self.replacements(lost, &looked);
         self.drives.know(&looked);
         for device in (0..members).map(MemberIndex) {
             if has(lost, device.0) {
@@ -264,6 +268,47 @@ impl Harness {
         }
         self.note_lost(dead, allow.dirty_degraded);
         self.drain();
+        self.go_on_replacing(&replacements);
+        self.drain();
         Started::Well
+    }
+
+    /// What is found on drives that may have been about to replace members, with the members.
+    fn replacements(
+        &self,
+        lost: Set,
+        looked: &[(MemberIndex, Looked)],
+    ) -> Vec<(MemberIndex, Examined)> {
+        let members = self.shape.members;
+        let is_meant = |device: &MemberIndex| {
+            let is_there = !has(lost, device.0) && !self.drives.is_gone(*device);
+            is_there
+                && self.config.replacements
+                && self.config.array.settings.consistency.has_superblocks()
+        };
+        let of = |device: MemberIndex| MemberIndex(device.0 - members);
+        if self.drives.is_md() {
+            let others = looked.iter().filter(|(device, _)| device.0 >= members);
+            return others.map(|(device, one)| (of(*device), one.examined.clone())).collect();
+        }
+        let devices = (members..2 * members).map(MemberIndex).filter(is_meant);
+        let examine = |device| (of(device), self.drives.examined(&self.config.array, device));
+        devices.map(examine).collect()
+    }
+
+    /// The first of these that may goes on being filled.
+    fn go_on_replacing(&mut self, found: &[(MemberIndex, Examined)]) {
+        for (member, examined) in found {
+            let Ok((command, _)) = self.array.judge_resume(&IDENTITY, *member, examined) else {
+                continue;
+            };
+            self.log.add(self.now.0, 'A', &[], |line| line.put(format_args!("{command:?}")));
+            self.array.handle(self.now, Input::Admin(command));
+        }
+        for (member, _) in found {
+            if !has(set_of(self.array.status().replacing), member.0) {
+                self.drives.refuse(self.array.replacement(*member));
+            }
+        }
     }
 }

@@ -55,9 +55,11 @@ impl HarnessConfig {
         }
     }
 
-    /// The same with records as bytes, on members that are larger where the format cannot say their size.
+    /// The same with records as bytes, on members that are larger where the format cannot say their size, and without
+    /// replacements where it cannot say that.
     pub fn put_in_bytes(&mut self, format: Format) {
         self.bytes = Some(format);
+        self.replacements &= format.has_replacements();
         for member in &mut self.array.members {
             member.sectors.0 = member.sectors.0.next_multiple_of(format.granule());
         }

@@ -81,10 +81,13 @@ impl Run {
         let mut set_up = HarnessConfig::new(config.clone());
         set_up.longest = arrays::longest(&config);
         let superblocks = config.settings.consistency.has_superblocks();
-        set_up.bytes = match options.format {
+        let format = match options.format {
             None => (superblocks && random.chance(DUTIES)).then_some(Format::Own),
             given => given,
         };
+        if let Some(format) = format {
+            set_up.put_in_bytes(format);
+        }
         set_up.lines = options.lines;
         #[cfg(debug_assertions)]
         {
@@ -555,6 +558,7 @@ impl Run {
                 }
             }
             1..4 => self.put_back(member),
+            4 if !self.harness.config().replacements => {}
             4 => {
                 let replacement = self.harness.array().replacement(device);
                 let in_use = has(set_of(self.harness.array().status().replacing), member);

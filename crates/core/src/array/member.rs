@@ -154,11 +154,29 @@ impl Members {
         self.note_partial(member);
     }
 
-    /// A fresh drive, `other`, is to take a member's place.
-    pub(super) fn begin_replace(&mut self, member: MemberIndex, other: MemberIndex) {
+    /// A drive, `other`, is to take a member's place. It holds what the member does below `kept_to`, but, below
+    /// `named_to`, for what the bitmap names.
+    pub(super) fn begin_replace(
+        &mut self,
+        member: MemberIndex,
+        other: MemberIndex,
+        (kept_to, named_to): (u64, u64),
+    ) {
         self.replacing.insert(member);
-        self[other].forget_bad();
-        self[other].hole_from = u64::MAX;
+        let known = &mut self[other];
+        known.forget_bad();
+        (known.kept_to, known.named_to, known.hole_from) = (kept_to, named_to, u64::MAX);
+    }
+
+    /// Whether a replacement goes by the bitmap, which must go on naming what it lacks.
+    pub(super) fn is_replacing_by_bitmap(&self, setup: &Setup) -> bool {
+        self.replacing.iter().any(|member| self[setup.replacement(member)].named_to > 0)
+    }
+
+    /// Below this the replacements of all members that have one are good, durably.
+    pub(super) fn replaced_to(&self, setup: &Setup) -> u64 {
+        let kept = self.replacing.iter().map(|member| self[setup.replacement(member)].kept_to);
+        kept.min().unwrap_or(0)
     }
 
     /// The replacement, `other`, takes over.
@@ -169,6 +187,7 @@ impl Members {
         self[other].hole_from = u64::MAX;
         let known = &mut self[member];
         (known.corrected, known.good_to, known.kept_to) = (0, u64::MAX, known.hole_from);
+        known.named_to = 0;
         self.note_partial(member);
     }
 

@@ -44,6 +44,7 @@ mod examined;
 mod found;
 pub(crate) mod lineage;
 mod refusal;
+mod resuming;
 mod returning;
 mod vote;
 

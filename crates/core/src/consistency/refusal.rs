@@ -64,6 +64,10 @@ pub enum Unusable {
     LogUnreadable,
     /// Its log lacks entries that were durable.
     LogDamaged,
+    /// The array was not stopped cleanly, and what its log holds may not be what that of the member it replaces does.
+    LogUnknown,
+    /// It was to replace a member, and lacks blocks that could not be had.
+    BadBlocks,
 }
 
 impl fmt::Display for Unusable {
@@ -101,6 +105,10 @@ impl fmt::Display for Unusable {
             Self::Rebuilding => f.write_str("is not rebuilt"),
             Self::LogUnreadable => f.write_str("some of its log cannot be read"),
             Self::LogDamaged => f.write_str("its log lacks entries that were written"),
+            Self::LogUnknown => {
+                f.write_str("what its log holds is not known, as the array was not stopped cleanly")
+            }
+            Self::BadBlocks => f.write_str("lacks blocks that could not be had"),
         }
     }
 }

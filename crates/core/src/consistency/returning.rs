@@ -44,7 +44,10 @@ impl Array {
             let (events, ours) = (theirs.events, ours.events);
             return Err(ReturnRefusal::Newer { events, ours });
         }
-        let same = theirs.events < ours.events || theirs == ours;
+        // Which replacement was being filled is nothing to a member.
+        let of_members =
+            |one: &Superblock| Superblock { replacing: [0; 2], replaced_to: Sector(0), ..*one };
+        let same = theirs.events < ours.events || of_members(theirs) == of_members(ours);
         match lineage(ours, theirs) {
             Lineage::Ancestor if same => {}
             Lineage::Older => return Err(ReturnRefusal::TooOld),
@@ -65,7 +68,7 @@ impl Array {
 
 impl Array {
     /// What its members must have been made with; sizes are judged by themselves.
-    fn parameters(&self) -> Parameters {
+    pub(super) fn parameters(&self) -> Parameters {
         Parameters {
             layout: self.layout().to_string(),
             consistency: self.mode(),

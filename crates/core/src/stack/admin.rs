@@ -16,6 +16,10 @@ impl Stack {
             Admin::Replace { member, sectors, consent } => {
                 self.hand_to_inner(member, |member| Admin::Replace { member, sectors, consent })
             }
+            Admin::ResumeReplace { member, sectors, good_to } => {
+                let resume = |member| Admin::ResumeReplace { member, sectors, good_to };
+                self.hand_to_inner(member, resume)
+            }
             Admin::StartScrub(_) => self.start_scrub(command),
             Admin::Pace(_) => self.hand_to_all(command),
             Admin::StopBackground => self.hand_to_all(command),

@@ -445,7 +445,7 @@ impl Engine {
 
     /// Hands in a command with a device in its place, whose records lie as `ready` says; takes the device out again
     /// when it is refused.
-    fn with_device(
+    pub(super) fn with_device(
         &mut self,
         (place, ready): (MemberIndex, Option<Places>),
         mut device: Member,
@@ -456,7 +456,7 @@ impl Engine {
             self.expect_files();
         }
         let total = device.config().sectors;
-        let fresh = !matches!(command, Admin::ReAdd { .. });
+        let fresh = !matches!(command, Admin::ReAdd { .. } | Admin::ResumeReplace { .. });
         let metadata = self.metadata.as_ref().filter(|_| fresh);
         let known = ready.or_else(|| metadata.map(|metadata| metadata.records.fresh(place, total)));
         let before = std::mem::replace(&mut self.members[place.at()], device);

@@ -102,12 +102,19 @@ impl Engine {
                 .into_iter()
                 .for_each(|number| metadata.records.device_numbers().add_spare(number));
         }
+        let replacement = joined.replacement;
+        let mut found = MdFound { joined, inspected };
+        if let Some(((given, of), device)) =
+            replacement.and_then(|(given, of)| Some(((given, of), devices.get_mut(given)?.take()?)))
+        {
+            engine.resume_replacement((given, of), device, &mut found);
+        }
         // The array begins with outputs.
         engine.turn(Wait::No);
         engine.hand_in(Input::Wake);
         engine.turn(Wait::No);
         engine.check_fault()?;
-        Ok((engine, MdFound { joined, inspected }))
+        Ok((engine, found))
     }
 
     /// An array without redundancy: its superblocks never change.

@@ -14,6 +14,7 @@ mod journal_lost;
 mod journal_replay;
 mod md;
 mod md_new;
+mod md_resume;
 mod records;
 mod release;
 mod room;

@@ -162,11 +162,10 @@ impl Engine {
         let part = if turn.busy.is_some() { turn.part } else { 0 };
         if matches!(meta.record, Record::Superblock(_))
             && let Some(array) = array.flat()
+            && part == 0
+            && array.keeps_bad_blocks()
         {
-            metadata.records.name_replacement(array.taking_over());
-            if part == 0 && array.keeps_bad_blocks() {
-                metadata.records.list_bad_blocks(meta.member, array.listed_blocks(meta.member));
-            }
+            metadata.records.list_bad_blocks(meta.member, array.listed_blocks(meta.member));
         }
         let (block, head, put) = metadata.begin(meta, payload, (part, sectors as u32))?;
         turn.more = put.more;

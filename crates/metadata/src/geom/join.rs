@@ -42,6 +42,7 @@ pub(crate) fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Canno
         spares: Vec::new(),
         journal: None,
         former_journal: None,
+        replacement: None,
         absent,
         log_header: None,
         block: assembly.block,

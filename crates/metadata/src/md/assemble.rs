@@ -41,6 +41,8 @@ pub enum Why {
     Journal,
     /// It is to replace a member that is still there.
     Replacement,
+    /// The same, and does not go on being filled; why.
+    NotResumed(String),
     /// It says it is the same device as another that was given: a copy.
     Copy(usize),
     /// Two devices say they are this member; neither is believed.
@@ -72,6 +74,10 @@ impl fmt::Display for Why {
             Self::Spare => f.write_str("a spare"),
             Self::Journal => f.write_str("the journal"),
             Self::Replacement => f.write_str("to replace a member that is still there"),
+            Self::NotResumed(why) => write!(
+                f,
+                "was to replace a member, and cannot go on with it: {why}; `array replace` begins anew"
+            ),
             Self::Copy(other) => {
                 write!(f, "the same device as number {} of those given: a copy", other + 1)
             }
@@ -463,7 +469,7 @@ pub(super) fn decide<'a>(
     diverged(&devices, newest)?;
     let last = later_spare(&devices, newest).unwrap_or(newest);
     devices.exclude(|_, one| out_of_date(one, last, purpose));
-    contested(&mut devices);
+    contested(&mut devices, newest, purpose);
     devices.exclude(|given, one| {
         let end = data_end(one);
         let inspected = &all[given];
@@ -576,7 +582,8 @@ fn names(one: &Superblock, other: &Superblock) -> bool {
 }
 
 /// Two halves that each wrote that the other is gone. One that left before another device came in its place does not
-/// know that device either, but it knows others, or calls nobody gone.
+/// know that device either, but it knows others, or calls nobody gone. A replacement that is named no more is no half:
+/// it goes on with nobody.
 fn diverged(devices: &Devices<'_>, newest: &Superblock) -> Result<(), Cannot> {
     let members = || devices.there().filter(|(_, one)| member(one.role()).is_some());
     let knows_anybody =
@@ -586,8 +593,10 @@ fn diverged(devices: &Devices<'_>, newest: &Superblock) -> Result<(), Cannot> {
         let filled = newest.roles.iter().filter(|role| member(**role).is_some());
         filled.into_iter().any(|role| !fills(one, role))
     };
+    let is_half =
+        |one: &Superblock| !names(newest, one) && !one.features.has(Features::REPLACEMENT);
     let other: Vec<usize> = members()
-        .filter(|(_, one)| !names(newest, one) && !knows_anybody(one) && calls_gone(one))
+        .filter(|(_, one)| is_half(one) && !knows_anybody(one) && calls_gone(one))
         .map(|(given, _)| given)
         .collect();
     if other.is_empty() {
@@ -623,13 +632,22 @@ fn out_of_date(one: &Superblock, newest: &Superblock, purpose: Purpose) -> Optio
     one.rebuilt_to().filter(|_| is_out).map(|to| Why::Rebuilding(Sector(to)))
 }
 
-/// A replacement serves when the member it replaces does not; of two others that claim one place none does, but that on
-/// version 0.90, where a number says nothing of which device it was, the newer one has taken the other's.
-fn contested(devices: &mut Devices<'_>) {
+/// A replacement that has everything serves when the member it replaces does not: for reading when that is not there;
+/// for writing when it is named no more, as it may have gone on alone else. Of two others that claim one place none
+/// does, but that on version 0.90, where a number says nothing of which device it was, the newer one has taken the
+/// other's.
+fn contested(devices: &mut Devices<'_>, newest: &Superblock, purpose: Purpose) {
+    let is_replacement = |one: &Superblock| one.features.has(Features::REPLACEMENT);
+    let is_beside = |one: &Superblock| {
+        let named = newest.roles.iter().filter(|role| **role == one.role()).count();
+        is_replacement(one) && (one.rebuilt_to().is_some() || named > 1)
+    };
+    if purpose == Purpose::Write {
+        devices.exclude(|_, one| is_beside(one).then_some(Why::Replacement));
+    }
     let there: Vec<_> = devices.there().collect();
     for (given, one) in &there {
         let Some(place) = member(one.role()) else { continue };
-        let is_replacement = |one: &Superblock| one.features.has(Features::REPLACEMENT);
         let rival = there.iter().find(|(other, theirs)| {
             other != given
                 && theirs.role() == one.role()

@@ -14,8 +14,6 @@ pub struct DeviceNumbers {
     faulty: Vec<u16>,
     /// Of spares.
     spares: Vec<u16>,
-    /// The member whose replacement gets its first superblock, with which all others name it.
-    taken_over: Option<usize>,
     /// What superblocks say that they are written at: seconds since 1970 in the low 40 bits, microseconds above.
     pub now: u64,
 }
@@ -38,14 +36,8 @@ impl DeviceNumbers {
         }
     }
 
-    /// Superblocks name the replacement of this member, and no other.
-    pub(crate) fn name_replacement(&mut self, member: Option<usize>) {
-        self.taken_over = member;
-    }
-
     /// A replacement is the member from now on; what was there counts as faulty.
     pub(crate) fn take_over(&mut self, member: usize, replacement: usize) {
-        self.taken_over = None;
         let fresh = self.numbers.get_mut(replacement).and_then(Option::take);
         if let Some(place) = self.numbers.get_mut(member) {
             self.faulty.extend(std::mem::replace(place, fresh));
@@ -110,10 +102,14 @@ impl DeviceNumbers {
         self.numbers.get(place).copied().flatten().unwrap_or(place as u16)
     }
 
-    /// What each number is, by this set of members that are out of service. A replacement has the role of its member,
-    /// too, when it is about to take over: who has taken over must be known to the others before anything else is
-    /// recorded. Before that it has no superblock, and would count as a device that is missing.
-    pub(crate) fn roles(&self, failed: MemberBits, device: usize, least: usize) -> Vec<Role> {
+    /// What each number is, by the members that are out of service, and those with a replacement: this has the role of
+    /// its member, too.
+    pub(crate) fn roles(
+        &self,
+        [failed, replacing]: [MemberBits; 2],
+        device: usize,
+        least: usize,
+    ) -> Vec<Role> {
         let used = self.numbers.iter().flatten().chain(&self.faulty).chain(&self.spares);
         let most = used.map(|number| usize::from(*number) + 1).max().unwrap_or(0);
         let mut roles = vec![Role::Spare; least.max(most).min(MOST_DEVICES)];
@@ -124,11 +120,12 @@ impl DeviceNumbers {
         };
         self.faulty.iter().for_each(|number| say(*number, Role::Faulty));
         for (place, number) in self.numbers.iter().take(self.members).enumerate() {
-            let is_failed = failed[place / 64] >> (place % 64) & 1 == 1;
+            let is_in = |bits: MemberBits| bits[place / 64] >> (place % 64) & 1 == 1;
+            let is_failed = is_in(failed);
             let role = if is_failed { Role::Faulty } else { Role::Member(place as u16) };
             number.iter().for_each(|number| say(*number, role));
             let replacement = self.numbers.get(self.members + place).copied().flatten();
-            let is_named = self.taken_over == Some(place) && !is_failed && number.is_some();
+            let is_named = is_in(replacing) && !is_failed && number.is_some();
             let replaces = replacement.filter(|_| is_named);
             replaces.into_iter().for_each(|number| say(number, role));
         }
@@ -172,30 +169,29 @@ mod tests {
         assert_eq!(device_numbers.free(MOST_DEVICES), Some(5));
         let (member, spare) = (Role::Member, Role::Spare);
         assert_eq!(
-            device_numbers.roles([0, 0], 0, 6),
+            device_numbers.roles([[0; 2]; 2], 0, 6),
             [member(0), spare, member(2), spare, member(1), spare]
         );
-        let failed = device_numbers.roles([0b10, 0], 0, 0);
+        let failed = device_numbers.roles([[0b10, 0], [0; 2]], 0, 0);
         assert_eq!(failed, [member(0), spare, member(2), spare, Role::Faulty]);
-        // A replacement of member 1 is named by nobody while it is filled.
+        // A replacement of member 1 that is not to be named is named by nobody.
         device_numbers.set(3 + 1, Some(3));
-        for named in [None, Some(0)] {
-            device_numbers.name_replacement(named);
-            let roles = device_numbers.roles([0, 0], 0, 0);
+        for replacing in [[0; 2], [1, 0]] {
+            let roles = device_numbers.roles([[0; 2], replacing], 0, 0);
             assert_eq!((roles[3], roles[4]), (spare, member(1)));
         }
-        // When it takes over it is named beside it, but to itself alone when the member has failed.
-        device_numbers.name_replacement(Some(1));
+        // It is named beside it, but to itself alone when the member has failed.
+        let replacing = [0b10, 0];
         for device in [0, 4] {
-            let roles = device_numbers.roles([0, 0], device, 0);
+            let roles = device_numbers.roles([[0; 2], replacing], device, 0);
             assert_eq!((roles[3], roles[4]), (member(1), member(1)));
         }
-        let failed = device_numbers.roles([0b10, 0], 0, 0);
+        let failed = device_numbers.roles([[0b10, 0], replacing], 0, 0);
         assert_eq!((failed[3], failed[4]), (spare, Role::Faulty));
-        let own = device_numbers.roles([0b10, 0], 4, 0);
+        let own = device_numbers.roles([[0b10, 0], replacing], 4, 0);
         assert_eq!((own[3], own[4]), (member(1), Role::Faulty));
         device_numbers.take_over(1, 4);
-        let after = device_numbers.roles([0, 0], 0, 0);
+        let after = device_numbers.roles([[0; 2]; 2], 0, 0);
         assert_eq!(after, [member(0), spare, member(2), member(1), Role::Faulty]);
         assert_eq!(
             device_numbers.free(MOST_DEVICES),

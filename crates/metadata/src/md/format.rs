@@ -131,6 +131,10 @@ impl Md {
             block: self.block.max(block),
         };
         let superblock = said(one, kept);
+        // One that is to replace a member is not that member.
+        let is_replacement = one.features.has(Features::REPLACEMENT);
+        let device =
+            if is_replacement { device.checked_add(one.members.try_into().ok()?)? } else { device };
         Some(Carried { array: one.array, device, parameters, superblock })
     }
 
@@ -232,8 +236,13 @@ impl Md {
 /// The state that one device tells of.
 fn said(one: &Superblock, kept: &Kept) -> Said {
     let Role::Member(place) = one.role() else { return Said::default() };
-    let mut rebuilding = [0; 2];
-    if let (Some(_), Some(word)) = (one.rebuilt_to(), rebuilding.get_mut(usize::from(place / 64))) {
+    let (mut rebuilding, mut replacing) = ([0; 2], [0; 2]);
+    let is_replacement = one.features.has(Features::REPLACEMENT);
+    let of = match is_replacement {
+        true => Some(&mut replacing),
+        false => one.rebuilt_to().map(|_| &mut rebuilding),
+    };
+    if let Some(word) = of.and_then(|of| of.get_mut(usize::from(place / 64))) {
         *word |= 1 << (place % 64);
     }
     Said {
@@ -244,12 +253,31 @@ fn said(one: &Superblock, kept: &Kept) -> Said {
         journal: false,
         by_bitmap: one.features.has(Features::RECOVERY_BITMAP),
         rebuilt_to: Sector(one.rebuilt_to().unwrap_or(0)),
+        replacing,
+        replaced_to: replaced_to(one),
         synced_to: Sector(one.resync),
         journal_tail: 0,
         bitmap_since: since(one, kept),
         history: HISTORY,
         left: 1,
     }
+}
+
+/// Up to where a replacement has what its member does.
+pub(super) fn replaced_to(one: &Superblock) -> Sector {
+    one.rebuilt_to().map_or(Sector::MAX, Sector)
+}
+
+/// Members that two devices have by this superblock: one of them is to replace the other.
+pub(super) fn named_twice(one: &Superblock) -> [u64; 2] {
+    let mut twice = [0; 2];
+    for place in 0..one.members.min(128) as u16 {
+        let devices = one.roles.iter().filter(|role| **role == Role::Member(place)).count();
+        if devices > 1 {
+            twice[usize::from(place / 64)] |= 1 << (place % 64);
+        }
+    }
+    twice
 }
 
 /// Members that no device has by this superblock.

@@ -10,7 +10,7 @@ use raidlab_core::policy::MemberTraits;
 use raidlab_core::{Consistency, Layout, Level, Sector, Sectors};
 
 use super::assemble::{Purpose, decide};
-use super::format::{HISTORY, PARTIAL_PARITY, room, unnamed};
+use super::format::{HISTORY, PARTIAL_PARITY, named_twice, replaced_to, room, unnamed};
 use super::kept::Kept;
 use super::{
     Allowed, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, PplSeen, Role,
@@ -41,6 +41,8 @@ pub struct Joined {
     pub journal: Option<usize>,
     /// The number of the log device of a journal that is given up.
     pub former_journal: Option<u16>,
+    /// The device that was being filled to replace a member: by the order they were given in, and which member.
+    pub replacement: Option<(usize, u16)>,
     /// What was given and is not in service.
     pub out: Vec<Out>,
     /// Members that are missing although the newest superblock has them in service.
@@ -84,9 +86,12 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         None => consistency(all, &assembly.places, newest, &assembly.layout)?,
     };
     let log_header = log_header(all, &assembly.places, consistency)?;
-    writable(&assembly, newest)?;
+    writable(newest)?;
+    let replacement = replacement(&mut assembly)?;
     assembly.notes.extend(with.iter().enumerate().filter_map(in_units));
     let mut state = state(&with, newest, consistency, all, &assembly.places);
+    let filled = replacement.and_then(|(given, _)| all[given].superblock());
+    state.replaced_to = filled.map_or(Sector(0), replaced_to);
     let mut absent = assembly.failed();
     for (word, awaited) in awaited(newest, all, &assembly).into_iter().enumerate() {
         state.failed[word] &= !awaited;
@@ -100,15 +105,8 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         // While a journal is in use md's superblocks say that all is consistent.
         (state.clean, state.synced_to) = (false, Sector(0));
     }
-    let mut events: Vec<u64> = with.iter().map(|one| one.map_or(0, |one| one.events)).collect();
     let log = journal.and_then(|given| all[given].superblock());
-    let mut journal_events = log.map_or(0, |one| one.events);
-    let most = events.iter().max().copied().unwrap_or_default();
-    if journal_events > most {
-        // md tells the log device and the members at once, the core the log device last.
-        events.iter_mut().filter(|one| **one == most).for_each(|one| *one = journal_events);
-        journal_events = most;
-    }
+    let (events, journal_events) = events(&with, log);
     let is_spare = |out: &&Out| out.why == Why::Spare;
     let traits = with.iter().map(|one| MemberTraits {
         write_mostly: one.is_some_and(|one| one.flags & 1 == 1),
@@ -123,6 +121,7 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         starts: assembly.places.iter().map(|place| place.data_offset).collect(),
         journal,
         former_journal,
+        replacement,
         journal_events,
         spares: assembly.out.iter().filter(is_spare).map(|out| out.given).collect(),
         absent,
@@ -136,6 +135,18 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         out: assembly.out,
         layout: assembly.layout,
     })
+}
+
+/// The events of each member, and of the log device.
+fn events(with: &[Option<&Superblock>], log: Option<&Superblock>) -> (Vec<u64>, u64) {
+    let mut events: Vec<u64> = with.iter().map(|one| one.map_or(0, |one| one.events)).collect();
+    let journal_events = log.map_or(0, |one| one.events);
+    let most = events.iter().max().copied().unwrap_or_default();
+    if journal_events > most {
+        // md tells the log device and the members at once, the core the log device last.
+        events.iter_mut().filter(|one| **one == most).for_each(|one| *one = journal_events);
+    }
+    (events, journal_events.min(most))
 }
 
 /// The log device of an array with a journal, which is none of those that are out; `None` of one that is given up, too.
@@ -288,7 +299,7 @@ fn not_written(what: String) -> Cannot {
 }
 
 /// Whether this version writes such an array.
-fn writable(assembly: &super::Assembly, newest: &Superblock) -> Result<(), Cannot> {
+fn writable(newest: &Superblock) -> Result<(), Cannot> {
     if newest.v0.as_ref().is_some_and(|v0| v0.order == ByteOrder::Big) {
         return Err(not_written(
             "its superblocks are big-endian (mdadm --assemble --update=byteorder changes that)"
@@ -300,13 +311,27 @@ fn writable(assembly: &super::Assembly, newest: &Superblock) -> Result<(), Canno
             return Err(not_written(what.into()));
         }
     }
-    if let Some(out) = assembly.out.iter().find(|out| out.why == Why::Replacement) {
+    Ok(())
+}
+
+/// The device that is to replace a member, which is none of those that are out where that member is there.
+fn replacement(assembly: &mut super::Assembly) -> Result<Option<(usize, u16)>, Cannot> {
+    let places = &assembly.places;
+    let is_beside = |out: &Out| {
+        let seat = out.place.and_then(|place| places.get(usize::from(place)));
+        out.why == Why::Replacement && seat.is_some_and(|seat| seat.given.is_some())
+    };
+    let mut beside = assembly.out.iter().enumerate().filter(|(_, out)| is_beside(out));
+    let Some((at, out)) = beside.next() else { return Ok(None) };
+    if let Some((_, other)) = beside.next() {
         return Err(not_written(format!(
-            "device {} of those given is about to replace a member: leave one of both out",
-            out.given + 1
+            "devices {} and {} of those given are each about to replace a member: leave one of both out",
+            out.given + 1,
+            other.given + 1
         )));
     }
-    Ok(())
+    let out = assembly.out.remove(at);
+    Ok(out.place.map(|place| (out.given, place)))
 }
 
 /// Why no list of bad blocks is written, of a member whose list is one that Linux 6.1 misreads.
@@ -354,6 +379,8 @@ fn state(
         journal: matches!(consistency, Consistency::Journal { .. }),
         by_bitmap: is_rebuilding && by_bitmap && has_bitmap,
         rebuilt_to: Sector(if is_rebuilding { rebuilt_to } else { 0 }),
+        replacing: named_twice(newest),
+        replaced_to: Sector(0),
         synced_to: synced_to(with, newest, is_rebuilding, all, places),
         journal_tail: 0,
         bitmap_since: since.min(newest.events),

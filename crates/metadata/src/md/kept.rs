@@ -232,7 +232,8 @@ impl Kept {
             V0::say(one, said, Own::Place(place), device_numbers);
             return self.put_frame(into);
         }
-        one.roles = device_numbers.roles(said.failed, device, one.roles.len());
+        let sets = [said.failed, said.replacing];
+        one.roles = device_numbers.roles(sets, device, one.roles.len());
         if !said.journal {
             // One that failed, or was given up, is never to be replayed again.
             device_numbers.leave_journal(&mut one.roles);
@@ -249,7 +250,13 @@ impl Kept {
             one.recovery = journal.retire(said.journal_tail);
             return self.put_frame(into);
         }
+        let is_replacement = device != place;
         let is_rebuilding = said.rebuilding[place / 64] >> (place % 64) & 1 == 1;
+        let good_to = match is_replacement {
+            true => Some(said.replaced_to).filter(|to| *to < Sector::MAX),
+            false => is_rebuilding.then_some(said.rebuilt_to),
+        };
+        let by_bitmap = said.by_bitmap && is_rebuilding && !is_replacement;
         let has_bitmap = self.bitmap.is_some();
         let lists = one.features.has(Features::BAD_BLOCKS);
         if self.list.is_some() {
@@ -257,15 +264,15 @@ impl Kept {
             one.bad_blocks.shift = 0;
         }
         for (feature, on) in [
-            (Features::RECOVERY, is_rebuilding),
-            (Features::RECOVERY_BITMAP, is_rebuilding && said.by_bitmap && has_bitmap),
-            (Features::REPLACEMENT, device != place),
+            (Features::RECOVERY, good_to.is_some()),
+            (Features::RECOVERY_BITMAP, by_bitmap && has_bitmap),
+            (Features::REPLACEMENT, is_replacement),
             (Features::BAD_BLOCKS, self.list.as_ref().map_or(lists, |list| !list.is_empty())),
         ] {
             let others = one.features.0 & !feature.0;
             one.features = Features(if on { others | feature.0 } else { others });
         }
-        one.recovery = if is_rebuilding { said.rebuilt_to.0 } else { 0 };
+        one.recovery = good_to.map_or(0, |to| to.0);
         self.put_frame(into)
     }
 
@@ -359,7 +366,7 @@ impl Kept {
             one.emit(&mut self.frame).ok()?;
             return Some((Sector(one.super_offset), self.frame.clone()));
         }
-        one.roles = device_numbers.roles([0; 2], usize::MAX, one.roles.len());
+        one.roles = device_numbers.roles([[0; 2]; 2], usize::MAX, one.roles.len());
         one.updated = device_numbers.now;
         one.emit(&mut self.frame).ok()?;
         Some((Sector(one.super_offset), self.frame.clone()))

@@ -4,7 +4,7 @@ use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_metadata::MetadataFormat;
 use raidlab_metadata::md::{
     Allowed, Assembly, Cannot, Features, Inspected, Md, Obstacle, Role, Superblock, Why, assemble,
-    inspect,
+    inspect, join,
 };
 
 use super::device::{disk, raid5, seen};
@@ -81,6 +81,58 @@ fn who_is_half_rebuilt_is_out_as_is_who_serves_otherwise() {
     assert_eq!(out(&decide(&all).unwrap()), [(3, Why::Replacement)]);
     let [a, b, _, d] = all;
     assert_eq!(decide(&[a, b, d]).unwrap().missing(), []);
+}
+
+/// For writing: a member that is not there and not said to be gone may have gone on alone.
+#[test]
+fn a_replacement_serves_for_its_member_when_it_alone_is_named() {
+    let join = |all: &[Superblock]| {
+        let all: Vec<Inspected> = all.iter().map(seen).collect();
+        join(&all, &Allowed::default()).unwrap()
+    };
+    let [a, b, c] = three();
+    let mut all = [a, b, c.clone(), c];
+    all.iter_mut().for_each(|one| one.roles[5] = Role::Member(2));
+    (all[3].number, all[3].device, all[3].features) = (5, [78; 16], Features::REPLACEMENT);
+    let [a, b, c, complete] = all.clone();
+    let mut partial = complete.clone();
+    (partial.features, partial.recovery) = (Features::REPLACEMENT.with(Features::RECOVERY), 512);
+    for other in [&complete, &partial] {
+        let both = join(&[a.clone(), b.clone(), c.clone(), other.clone()]);
+        assert_eq!((both.replacement, both.out.len(), both.absent), (Some((3, 2)), 0, [0, 0]));
+        let alone = join(&[a.clone(), b.clone(), other.clone()]);
+        assert_eq!((alone.replacement, alone.absent), (None, [0b100, 0]));
+        assert_eq!(alone.out.iter().map(|out| &out.why).collect::<Vec<_>>(), [&Why::Replacement]);
+    }
+    // The others call the member faulty: what replaced it is the member.
+    let mut gone = [a, b, complete, partial];
+    gone.iter_mut().for_each(|one| one.roles[2] = Role::Faulty);
+    let [a, b, complete, partial] = gone;
+    let whole = join(&[a.clone(), b.clone(), complete]);
+    assert_eq!((whole.order, whole.absent), (vec![Some(0), Some(1), Some(2)], [0, 0]));
+    assert_eq!(join(&[a, b, partial]).absent, [0b100, 0]);
+    // One that is named no more, and of an older state, is no half that went on alone.
+    let [mut a, mut b, mut c, _] = all.clone();
+    for one in [&mut a, &mut b, &mut c] {
+        (one.roles[5], one.events) = (Role::Faulty, 103);
+    }
+    let after = join(&[a, b, c, all[3].clone()]);
+    assert_eq!((after.replacement, after.out.len()), (None, 1));
+}
+
+#[test]
+fn two_replacements_at_once_are_told() {
+    let [a, b, c] = three();
+    let mut all = [a, b.clone(), c.clone(), b, c];
+    for (place, number, member) in [(3, 5, 1), (4, 6, 2)] {
+        all.iter_mut().for_each(|one| one.roles[number] = Role::Member(member));
+        let one: &mut Superblock = &mut all[place];
+        (one.number, one.device) = (number as u32, [70 + place as u8; 16]);
+        (one.features, one.recovery) = (Features::REPLACEMENT.with(Features::RECOVERY), 512);
+    }
+    let all: Vec<Inspected> = all.iter().map(seen).collect();
+    let told = join(&all, &Allowed::default()).unwrap_err().to_string();
+    assert!(told.contains("devices 4 and 5 of those given are each about to replace"), "{told}");
 }
 
 #[test]

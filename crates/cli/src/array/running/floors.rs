@@ -94,6 +94,8 @@ fn start(
     let names = names.of(&joined.name, joined.array, &joined.layout).called(called);
     let names = names.logged_on(joined.journal.map(|given| paths[given].clone()));
     let names = names.with_geom_sector(found.geom_sector());
+    let filled = joined.replacement.map(|(given, member)| (paths[given].clone(), member));
+    let names = names.replacing(filled);
     tell(&paths, &unused(&joined), &joined.notes);
     let (told, of) = (names.clone(), inspected);
     array.with(move |engine| tell_beginning(engine, &of, &told))?;

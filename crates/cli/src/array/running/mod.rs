@@ -212,6 +212,8 @@ fn write(options: &Assemble, found: &Found, shown: &[PathBuf]) -> Result<Started
     let names = names.of(&joined.name, joined.array, &joined.layout);
     let names = names.logged_on(joined.journal.map(|given| shown[given].clone()));
     let names = names.with_geom_sector(found.geom_sector());
+    let filled = joined.replacement.map(|(given, member)| (shown[given].clone(), member));
+    let names = names.replacing(filled);
     tell(shown, &unused(&joined), &joined.notes);
     tell_beginning(&engine, &inspected, &names);
     Ok(Started { engine, names, lower })

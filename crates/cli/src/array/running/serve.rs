@@ -128,7 +128,7 @@ fn unfinished(engine: &Engine) -> String {
     let mut told = String::new();
     for member in 0..usize::from(engine.array().layout().members).min(128) {
         if is(status.replacing, member) {
-            let what = "is given up, and begins anew with the next `array replace`";
+            let what = "is not complete: the next start goes on with it, given that device too";
             told.push_str(&format!("; the copy of member {member} to its replacement {what}"));
         } else if is(status.rebuilding, member) {
             told.push_str(&format!("; member {member} is not rebuilt yet: the next start does it"));
@@ -312,7 +312,7 @@ mod tests {
         engine.replace(MemberIndex(1), blank(), true).unwrap();
         let told = unfinished(&engine);
         assert!(
-            told.starts_with("; the copy of member 1 to its replacement is given up"),
+            told.starts_with("; the copy of member 1 to its replacement is not complete"),
             "{told}"
         );
         let mut engine = begun();

@@ -98,6 +98,15 @@ impl Names {
         Self { name: name.to_owned(), array, layout: layout.to_string(), ..self }
     }
 
+    /// The same with the device that goes on replacing this member.
+    pub(super) fn replacing(mut self, replacement: Option<(PathBuf, u16)>) -> Self {
+        if let Some((path, member)) = replacement {
+            let place = self.count() + usize::from(member);
+            self.members[place] = Some(path);
+        }
+        self
+    }
+
     /// The same with this log device.
     pub(super) fn logged_on(self, journal: Option<PathBuf>) -> Self {
         Self { journal, ..self }

@@ -129,7 +129,12 @@ impl Background {
         let sweep = setup.covered();
         let (from, end) = match work {
             Work::Rebuild(member) => (members[member].good_to, setup.geometry.used(member).0),
-            Work::Replace(member) => (0, setup.geometry.used(member).0),
+            Work::Replace(member) => {
+                let known = &members[setup.replacement(member)];
+                // What the bitmap names may lie anywhere.
+                let from = if known.named_to > 0 { 0 } else { known.kept_to };
+                (from, setup.geometry.used(member).0)
+            }
             Work::Resync => (self.synced_to, sweep),
             Work::Scrub(_) | Work::LogReplay => (0, sweep),
         };
@@ -358,6 +363,10 @@ impl Background {
             Work::Rebuild(member) => {
                 running.cursor + u64::from(window.len) <= members[member].named_to
             }
+            Work::Replace(member) => {
+                let named_to = members[setup.replacement(member)].named_to;
+                running.cursor + u64::from(window.len) <= named_to
+            }
             _ => false,
         };
         let (from, to) = (window.at, window.end());
@@ -468,7 +477,7 @@ impl Background {
             let (done, of) = (Sectors(done), Sectors(running.end));
             event = Some(Event::Progress { work: running.work, done, of, ends });
         }
-        let is_kept = matches!(running.work, Work::Rebuild(_) | Work::Resync)
+        let is_kept = matches!(running.work, Work::Rebuild(_) | Work::Replace(_) | Work::Resync)
             && setup.settings.consistency.has_superblocks();
         let step = (running.end / KEPT).max(1);
         let keeps =
@@ -504,7 +513,7 @@ impl Background {
     }
 
     /// Everything written before a flush is durable; what that means.
-    pub(in crate::array) fn flushed(&mut self, members: &mut Members) -> Kept {
+    pub(in crate::array) fn flushed(&mut self, setup: &Setup, members: &mut Members) -> Kept {
         let Some(flush) = self.flush.take() else { return Kept::Nothing };
         if let Then::Fill(filled) = flush.then {
             return Kept::Filled(filled);
@@ -513,15 +522,20 @@ impl Background {
             return Kept::Nothing;
         };
         match flush.then {
-            Then::Keep(to) if self.keep(members, to) => Kept::Progress,
+            Then::Keep(to) if self.keep(setup, members, to) => Kept::Progress,
             Then::Keep(_) => Kept::Nothing,
             _ => Kept::Work(running.work),
         }
     }
 
     /// Work is durable up to here; false when that is nothing to record.
-    pub(in crate::array) fn keep(&mut self, members: &mut Members, to: u64) -> bool {
+    pub(in crate::array) fn keep(&mut self, setup: &Setup, members: &mut Members, to: u64) -> bool {
         match self.work() {
+            Some(Work::Replace(member)) => {
+                let known = &mut members[setup.replacement(member)];
+                // What the bitmap names below that it goes on naming.
+                known.kept_to = to.max(known.named_to).min(known.hole_from);
+            }
             Some(Work::Rebuild(member)) => {
                 let known = &mut members[member];
                 known.kept_to = to.min(known.hole_from);

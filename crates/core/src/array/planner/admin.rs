@@ -20,12 +20,13 @@ impl Array {
             Admin::Add { member, .. } => self.begin_rebuild(member, None),
             Admin::ReAdd { member, good_to, .. } => self.begin_rebuild(member, Some(good_to)),
             Admin::Replace { member, .. } => self.begin_replace(member),
+            Admin::ResumeReplace { member, good_to, .. } => self.resume_replace(member, good_to),
             Admin::StartScrub(scrub) => {
                 self.begin_work(Work::Scrub(scrub));
                 self.pump();
             }
             Admin::Pace(pacing) => self.set_pace(pacing),
-            Admin::StopBackground => self.halt_background(),
+            Admin::StopBackground => self.stop_background(),
             Admin::Stop => self.stop(),
         }
     }
@@ -51,6 +52,9 @@ impl Array {
             Admin::Replace { member, sectors, consent } => self
                 .cannot_be_replaced(member, consent)
                 .or_else(|| self.does_not_fit(member, sectors)),
+            Admin::ResumeReplace { member, sectors, .. } => {
+                self.cannot_go_on_replacing(member).or_else(|| self.does_not_fit(member, sectors))
+            }
             Admin::StartScrub(scrub) => self.cannot_be_scrubbed(scrub),
             Admin::Pace(Pacing { least, most, rule }) => {
                 let is_rule = match rule {
@@ -123,6 +127,20 @@ impl Array {
         }
         let other = self.setup.replacement(member);
         (self.members[other].pending > 0).then_some(Refusal::InFlight)
+    }
+
+    /// What was asked for since the start did not go to the drive.
+    fn cannot_go_on_replacing(&self, member: MemberIndex) -> Option<Refusal> {
+        if let Some(reason) = self.no_work(member) {
+            return Some(reason);
+        }
+        if self.members.missing().contains(member) {
+            return Some(Refusal::NotInService);
+        }
+        let is_asked = self.requests.slots.used().next().is_some();
+        let is_begun = self.background.work().is_some_and(|work| work != Work::LogReplay);
+        let busy = is_asked || is_begun || !self.members.replacing.is_empty();
+        busy.then_some(Refusal::Busy)
     }
 
     /// Whether a fresh drive is too small for a member's place.

@@ -40,6 +40,7 @@ impl Array {
                 self.members.replacing.remove(of);
                 self.outputs.push_back(Output::Event(Event::ReplacementFailed(of)));
                 self.background_lost(device);
+                self.state_changed();
             }
         } else {
             self.journal_failed();

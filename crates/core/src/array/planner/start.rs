@@ -43,6 +43,7 @@ impl Array {
             && !start.level
             && failed == known
             && rebuilding == MemberSet::from_words(newest.rebuilding)
+            && newest.replacing == [0; 2]
             && self.log.is_journal_used() == newest.journal;
         self.gate.set_wanted(!unchanged);
         self.gate.note_holds(&self.setup, &self.members);

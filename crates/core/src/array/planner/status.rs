@@ -57,10 +57,9 @@ impl Array {
             .map(|(from, to)| (Sector(from), Sectors(to - from)))
     }
 
-    /// The member whose replacement gets its first superblock in the update under way, and takes over when it is
-    /// recorded: formats whose superblocks name devices name it from then on.
-    pub fn taking_over(&self) -> Option<MemberIndex> {
-        self.gate.taking_over()
+    /// Whether what the logs held at the start is being replayed.
+    pub(crate) fn is_replaying(&self) -> bool {
+        self.log.is_replaying()
     }
 
     /// Below this sector a member is good; [`Sector::MAX`] unless it is being rebuilt.

@@ -278,7 +278,7 @@ fn a_plan_wants_room_for_its_largest_phase() {
     assert_eq!(wanted(&array), (12, 2 + 12));
     array.plans[slot].cache = 0;
     assert_eq!(wanted(&array), (12, 2 + 12 + (2 + 2 * 3 * 4)));
-    array.members.begin_replace(MemberIndex(1), MemberIndex(5));
+    array.members.begin_replace(MemberIndex(1), MemberIndex(5), (0, 0));
     assert_eq!(wanted(&array), (24, 4 + 24 + (4 + 2 * 3 * 4)), "to both drives");
     let mut raid3 = array_of(Layout::new(Level::Raid3, 5), 64);
     one.request = submit(&mut raid3, IoOp::Write, &[SEGMENT]);
@@ -299,7 +299,7 @@ fn what_goes_to_several_members_wants_room_for_all() {
     let flush = submit(&mut array, IoOp::Flush, &[]);
     assert_eq!(room_wanted(&array, |array| array.plan_flush(flush)).0, 2 * 3);
     assert_eq!(room_wanted(&array, |array| array.plan_write(slot)).0, 3);
-    array.members.begin_replace(MemberIndex(1), MemberIndex(4));
+    array.members.begin_replace(MemberIndex(1), MemberIndex(4), (0, 0));
     assert_eq!(room_wanted(&array, |array| array.plan_write(slot)).0, 6);
     let window = ResyncWindow { len: 8, part: (0, 8), phase: Phase::Plan, ..ResyncWindow::idle() };
     let scrub = Work::Scrub(Scrub::Check);

@@ -206,6 +206,8 @@ impl Array {
             rebuilding,
             by_bitmap: rebuilding.iter().all(|member| self.members.is_rebuilt_by_bitmap(member)),
             rebuilt_to: Sector(self.members.rebuilt_to(&self.setup)),
+            replacing: self.members.replacing,
+            replaced_to: Sector(self.members.replaced_to(&self.setup)),
             synced_to: Sector(self.background.synced_kept(&self.setup)),
             journal: self.log.is_journal_used(),
             journal_tail: self.log.journal_tail(),
@@ -344,6 +346,7 @@ impl Array {
         let whole =
             self.members.missing().is_empty() || self.setup.has_bug(Bug::BitmapClearDegraded);
         whole
+            && !self.members.is_replacing_by_bitmap(&self.setup)
             && self.background.synced_kept(&self.setup) == u64::MAX
             && !self.members.has_lost(&self.setup)
     }

@@ -72,7 +72,7 @@ pub(super) struct Recorded {
     pub(super) written: bool,
     /// They say something new.
     pub(super) is_new: bool,
-    /// The member whose replacement got its first.
+    /// The member whose replacement they say has everything.
     pub(super) taking_over: Option<MemberIndex>,
 }
 
@@ -279,14 +279,18 @@ impl WriteIntentGate {
         self.held_replies.pop_front()
     }
 
-    /// Whether the failure of a member, or its being exchanged, is not recorded on all others.
+    /// Whether the failure of a member or replacement, or that one was exchanged, is not recorded on all others.
     pub(super) fn is_unrecorded(&self, setup: &Setup, members: &Members) -> bool {
         if !setup.settings.consistency.has_superblocks() || setup.has_bug(Bug::FailureNotRecorded) {
             return false;
         }
-        let Update { recorded, gone, swaps, .. } = &self.update;
+        let Update { recorded, sent, gone, swaps, .. } = &self.update;
         let known = MemberSet::from_words(recorded.failed);
-        !gone.is_empty() || *swaps > 0 || !members.failed.is_within(known)
+        let named = [recorded, sent].map(|one| MemberSet::from_words(one.replacing));
+        !gone.is_empty()
+            || *swaps > 0
+            || !members.failed.is_within(known)
+            || named.iter().any(|named| !named.is_within(members.replacing))
     }
 
     /// Looks again whether replies must ask.
@@ -347,11 +351,6 @@ impl WriteIntentGate {
         self.update.wanted = wanted;
     }
 
-    /// The member whose replacement gets its first superblock in the update under way.
-    pub(super) const fn taking_over(&self) -> Option<MemberIndex> {
-        self.update.taking_over
-    }
-
     /// What superblocks say from now on.
     pub(super) fn view(&self, setup: &Setup, state: &State) -> Superblock {
         let Update { recorded, gone, .. } = &self.update;
@@ -372,6 +371,8 @@ impl WriteIntentGate {
             journal: state.journal,
             by_bitmap: state.by_bitmap,
             rebuilt_to: state.rebuilt_to,
+            replacing: state.replacing.words(),
+            replaced_to: state.replaced_to,
             synced_to: state.synced_to,
             journal_tail: state.journal_tail,
             bitmap_since: self.bitmap.recorded_since(),

@@ -39,6 +39,9 @@ pub(in crate::array) struct State {
     pub(in crate::array) rebuilding: MemberSet,
     pub(in crate::array) by_bitmap: bool,
     pub(in crate::array) rebuilt_to: Sector,
+    /// Members whose replacement is being filled; below this these hold what their members do.
+    pub(in crate::array) replacing: MemberSet,
+    pub(in crate::array) replaced_to: Sector,
     pub(in crate::array) synced_to: Sector,
     pub(in crate::array) journal: bool,
     pub(in crate::array) journal_tail: u64,
@@ -77,7 +80,7 @@ pub(super) struct Update {
     pub(super) left: Vec<Option<u64>>,
     /// Updates to make before a drive that was exchanged is far enough behind.
     pub(super) swaps: u8,
-    /// A member whose replacement gets its first superblock in the round under way.
+    /// A member whose replacement takes over when the round under way is recorded.
     pub(super) taking_over: Option<MemberIndex>,
     /// Members that were being rebuilt, and replaced, at the last look.
     joined: [MemberSet; 2],
@@ -213,15 +216,16 @@ impl Update {
         self.left.get(member.at()).copied().flatten().unwrap_or(self.sent.events + 1)
     }
 
-    /// What goes to a member. A replacement is named by no superblock until it is about to take over.
+    /// What goes to a device. A replacement gets what names it.
     /// What says that a member is in service goes to no drive that came into its place since it failed:
     /// a start repeats the newest superblock, and by then a fresh drive may be there.
     pub(super) fn superblock_of(&self, setup: &Setup, device: MemberIndex) -> Option<Superblock> {
-        let takes_over = self.taking_over.map(|member| setup.replacement(member));
+        let replacing = MemberSet::from_words(self.sent.replacing);
+        let is_filled = replacing.iter().any(|member| setup.replacement(member) == device);
         let failed = MemberSet::from_words(self.sent.failed);
         let exchanged = self.gone.contains(device) && !failed.contains(device);
         let named = setup.is_member(device) && !exchanged || device == setup.journal();
-        (named || takes_over == Some(device)).then_some(self.sent)
+        (named || is_filled).then_some(self.sent)
     }
 
     /// Every member in service has answered.
@@ -244,6 +248,7 @@ impl Update {
         self.wanted |= self.swaps > 0;
         // Who came back meanwhile is named as failed; that is not so any more.
         self.wanted |= !recorded.is_within(members.failed);
+        self.wanted |= !MemberSet::from_words(self.recorded.replacing).is_within(members.replacing);
         Recorded { written, is_new, taking_over: self.taking_over.take() }
     }
 }

@@ -29,6 +29,8 @@ impl Gate {
             rebuilding: self.members.rebuilding,
             by_bitmap: false,
             rebuilt_to: Sector(0),
+            replacing: self.members.replacing,
+            replaced_to: Sector(self.members.replaced_to(&self.setup)),
             synced_to: Sector::MAX,
             journal: false,
             journal_tail: 0,
@@ -249,7 +251,7 @@ fn what_is_given_up_is_wanted_no_more() {
 }
 
 #[test]
-fn superblocks_go_to_members_and_to_whom_takes_over() {
+fn superblocks_go_to_members_and_to_what_replaces_them() {
     let mut gate = gate(Consistency::Resync);
     let goes = |gate: &Gate| {
         (0..7)
@@ -257,14 +259,25 @@ fn superblocks_go_to_members_and_to_whom_takes_over() {
             .collect::<Vec<_>>()
     };
     assert_eq!(goes(&gate), [0, 1, 2, 6]);
-    gate.gate.set_wanted(true);
+    let one = MemberIndex(1);
+    gate.members.begin_replace(one, gate.setup.replacement(one), (0, 0));
+    assert!(gate.gate.state_changed(&gate.setup, &gate.members));
+    assert!(!gate.gate.is_unrecorded(&gate.setup, &gate.members));
     gate.gate.begin_update(&gate.setup);
     let state = gate.state();
-    gate.gate.seal(&gate.setup, &gate.members, &state, Some(MemberIndex(1)));
+    gate.gate.seal(&gate.setup, &gate.members, &state, Some(one));
     assert_eq!(goes(&gate), [0, 1, 2, 4, 6]);
+    let said = gate.gate.newest();
+    assert_eq!((said.replacing, said.replaced_to), ([0b10, 0], Sector(0)));
+    gate.members.replacing.remove(one);
+    assert!(gate.gate.is_unrecorded(&gate.setup, &gate.members), "one that failed is named");
     let recorded = gate.gate.superblock_recorded(&gate.members);
-    assert_eq!(recorded.taking_over, Some(MemberIndex(1)));
+    assert_eq!(recorded.taking_over, Some(one));
+    assert!(gate.gate.is_unrecorded(&gate.setup, &gate.members), "one that failed is named");
+    let said = gate.update().expect("it is named no more");
+    assert_eq!(said.replacing, [0; 2]);
     assert_eq!(goes(&gate), [0, 1, 2, 6]);
+    assert!(!gate.gate.is_unrecorded(&gate.setup, &gate.members));
     // It failed, and a fresh drive came before that was told.
     gate.members.fail(MemberIndex(1));
     gate.gate.state_changed(&gate.setup, &gate.members);

@@ -104,6 +104,12 @@ fn check<'a>(joined: &Joined, all: &'a [Inspected]) -> Result<&'a Superblock, Im
             ));
         }
     }
+    if let Some((_, place)) = joined.replacement {
+        return wrong(format!(
+            "member {place} is being replaced: `array assemble --write` goes on with that; stop the array when it is \
+             done"
+        ));
+    }
     let mut first: Option<&Superblock> = None;
     for (place, given) in joined.order.iter().enumerate() {
         let Some(one) = given.and_then(|given| all.get(given)?.superblock()) else {

@@ -80,7 +80,7 @@ impl Bench {
 fn a_resync_comes_before_a_rebuild_and_that_before_a_replacement() {
     let mut bench = bench(Level::Raid1, 3, Consistency::None);
     assert_eq!(bench.next(), None);
-    bench.members.begin_replace(ONE, bench.setup.replacement(ONE));
+    bench.members.begin_replace(ONE, bench.setup.replacement(ONE), (0, 0));
     assert_eq!(bench.next(), Some(Work::Replace(ONE)));
     bench.members.fail(MemberIndex(2));
     bench.members.begin_rebuild(MemberIndex(2), None);
@@ -164,13 +164,13 @@ fn progress_is_recorded_after_a_flush() {
     bench.background.flush_to_keep(to);
     assert!(bench.background.is_settling());
     assert_eq!(bench.members[ONE].kept_to, 0, "not durable");
-    assert_eq!(bench.background.flushed(&mut bench.members), Kept::Progress);
+    assert_eq!(bench.background.flushed(&bench.setup, &mut bench.members), Kept::Progress);
     assert_eq!(bench.members[ONE].kept_to, to);
     // A flush of work that was interrupted counts for nothing.
     bench.background.flush_to_keep(2 * to);
     assert_eq!(bench.background.interrupt(), Some(Work::Rebuild(ONE)));
     bench.begin(Work::Scrub(Scrub::Check));
-    assert_eq!(bench.background.flushed(&mut bench.members), Kept::Nothing);
+    assert_eq!(bench.background.flushed(&bench.setup, &mut bench.members), Kept::Nothing);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn blocks(level: Level, members: u16, block: u32) -> Bench {
 fn a_range_is_void_when_nobody_wants_it_any_more() {
     let mut members = Members::new(9, 8);
     members.begin_rebuild(ONE, None);
-    members.begin_replace(MemberIndex(2), MemberIndex(6));
+    members.begin_replace(MemberIndex(2), MemberIndex(6), (0, 0));
     let is_void = |members: &Members, task, over| {
         ResyncWindow { task, ..ResyncWindow::idle() }.is_void(members, over)
     };

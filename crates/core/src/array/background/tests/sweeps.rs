@@ -33,9 +33,11 @@ fn work_begins_where_it_was_and_ends_with_whole_blocks() {
     let mut bench = bench(Level::Raid5, 4, Consistency::None);
     bench.setup.logical_block = 3;
     bench.members[ONE].good_to = 640;
+    let replacement = bench.setup.replacement(ONE);
+    bench.members.begin_replace(ONE, replacement, (960, 0));
     bench.background.synced_to = 320;
     let end = sweep / 3 * 3;
-    let cases = [(REBUILD, 640), (Work::Replace(ONE), 0), (Work::Resync, 320), (SCRUB, 0)];
+    let cases = [(REBUILD, 640), (Work::Replace(ONE), 960), (Work::Resync, 320), (SCRUB, 0)];
     for (serial, (work, from)) in cases.into_iter().enumerate() {
         bench.background.halt();
         bench.begin(work);
@@ -48,6 +50,10 @@ fn work_begins_where_it_was_and_ends_with_whole_blocks() {
     bench.background.synced_to = u64::MAX;
     bench.begin(Work::Resync);
     assert_eq!(bench.background.work.map(|running| running.cursor), Some(end));
+    // What the bitmap names lies anywhere.
+    bench.members.begin_replace(ONE, replacement, (960, 960));
+    bench.begin(Work::Replace(ONE));
+    assert_eq!(bench.background.work.map(|running| running.cursor), Some(0));
 }
 
 #[test]
@@ -97,6 +103,7 @@ fn ranges_carry_what_they_are_for() {
     ];
     for (work, task) in tasks {
         let mut bench = rebuilding(Level::Raid5, 4, Consistency::None);
+        bench.members.begin_replace(ONE, bench.setup.replacement(ONE), (0, 0));
         bench.background.synced_to = 0;
         bench.begin(work);
         for range in 0..2 {
@@ -119,6 +126,12 @@ fn a_rebuild_by_the_bitmap_leaves_out_what_is_not_named_and_not_being_written() 
     let found: Vec<bool> = (0..4).map(|_| bench.range().is_some()).collect();
     // Named; not; not named yet; and beyond what the bitmap knows.
     assert_eq!(found, [true, false, true, true]);
+    let mut replace = super::bench(Level::Raid5, 4, Consistency::Bitmap { chunk: Sectors(64) });
+    replace.bitmap.begin_with(&[0b10], 0);
+    replace.members.begin_replace(ONE, replace.setup.replacement(ONE), (128, 128));
+    replace.begin(Work::Replace(ONE));
+    let found: Vec<bool> = (0..3).map(|_| replace.range().is_some()).collect();
+    assert_eq!(found, [false, true, true], "what is named, and all that was not filled yet");
     let mut resync = super::bench(Level::Raid5, 4, Consistency::Bitmap { chunk: Sectors(64) });
     let todo = Todo { resync: Resync::ByBitmap, ..Todo::default() };
     resync.background.begin_at_start(todo, &mut resync.members);
@@ -199,7 +212,7 @@ fn progress_is_told_in_sixty_fourths_and_recorded_in_sixteenths() {
         assert_eq!(waits.end(slot).1, None, "a flush is under way");
         assert_eq!(waits.members[ONE].good_to, range * 64);
     }
-    assert_eq!(waits.background.flushed(&mut waits.members), Kept::Progress);
+    assert_eq!(waits.background.flushed(&waits.setup, &mut waits.members), Kept::Progress);
     let slot = waits.range().expect("there is work");
     assert_eq!(waits.end(slot).1, Some(21 * 64));
     let mut resync = bench(Level::Raid5, 4, Consistency::Resync);
@@ -458,25 +471,34 @@ fn what_is_lost_on_the_way_is_recorded_as_not_done() {
     bench.begin(Work::Resync);
     bench.background.lose_redundancy(500);
     bench.background.lose_redundancy(900);
-    assert!(bench.background.keep(&mut bench.members, 400));
+    assert!(bench.background.keep(&bench.setup, &mut bench.members, 400));
     assert_eq!(bench.background.synced_kept(&bench.setup), 400);
-    assert!(bench.background.keep(&mut bench.members, 800));
+    assert!(bench.background.keep(&bench.setup, &mut bench.members, 800));
     assert_eq!(bench.background.synced_kept(&bench.setup), 500);
     bench.background.resynced();
     assert_eq!(bench.background.synced_kept(&bench.setup), 500);
     bench.begin(SCRUB);
-    assert!(!bench.background.keep(&mut bench.members, 900));
+    assert!(!bench.background.keep(&bench.setup, &mut bench.members, 900));
     let mut rebuild = rebuilding(Level::Raid5, 4, Consistency::Resync);
     rebuild.begin(REBUILD);
     rebuild.members[ONE].hole_from = 100;
-    assert!(rebuild.background.keep(&mut rebuild.members, 200));
+    assert!(rebuild.background.keep(&rebuild.setup, &mut rebuild.members, 200));
     assert_eq!(rebuild.members[ONE].kept_to, 100);
+    let mut replace = super::bench(Level::Raid5, 4, Consistency::Resync);
+    let other = replace.setup.replacement(ONE);
+    replace.members.begin_replace(ONE, other, (150, 150));
+    replace.begin(Work::Replace(ONE));
+    for (to, hole, kept) in [(100, u64::MAX, 150), (200, u64::MAX, 200), (300, 250, 250)] {
+        replace.members[other].hole_from = hole;
+        assert!(replace.background.keep(&replace.setup, &mut replace.members, to));
+        assert_eq!(replace.members.replaced_to(&replace.setup), kept, "{to}");
+    }
 }
 
 #[test]
 fn a_flush_tells_what_it_was_for() {
     let mut bench = rebuilding(Level::Raid5, 4, Consistency::Resync);
-    assert_eq!(bench.background.flushed(&mut bench.members), Kept::Nothing);
+    assert_eq!(bench.background.flushed(&bench.setup, &mut bench.members), Kept::Nothing);
     assert!(!bench.background.flush_filled(), "nobody was filled");
     bench.background.note_filled(ONE);
     bench.background.begin_taking_over(ONE);
@@ -485,17 +507,17 @@ fn a_flush_tells_what_it_was_for() {
     assert!(bench.background.flush_filled() && bench.background.is_settling());
     let mut filled = MemberSet::NONE;
     filled.insert(ONE);
-    assert_eq!(bench.background.flushed(&mut bench.members), Kept::Filled(filled));
+    assert_eq!(bench.background.flushed(&bench.setup, &mut bench.members), Kept::Filled(filled));
     assert!(!bench.background.flush_filled(), "once");
     bench.begin(REBUILD);
     bench.background.flush_to_finish();
-    assert_eq!(bench.background.flushed(&mut bench.members), Kept::Work(REBUILD));
+    assert_eq!(bench.background.flushed(&bench.setup, &mut bench.members), Kept::Work(REBUILD));
     bench.background.flush_to_finish();
     bench.background.interrupt();
-    assert_eq!(bench.background.flushed(&mut bench.members), Kept::Nothing);
+    assert_eq!(bench.background.flushed(&bench.setup, &mut bench.members), Kept::Nothing);
     bench.begin(SCRUB);
     bench.background.flush_to_keep(64);
-    assert_eq!(bench.background.flushed(&mut bench.members), Kept::Nothing);
+    assert_eq!(bench.background.flushed(&bench.setup, &mut bench.members), Kept::Nothing);
 }
 
 #[test]

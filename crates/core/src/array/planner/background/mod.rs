@@ -225,7 +225,7 @@ impl Array {
         }
         let Some(to) = keeps else { return };
         if self.setup.has_bug(Bug::RebuildCheckpointEarly) {
-            self.background.keep(&mut self.members, to);
+            self.background.keep(&self.setup, &mut self.members, to);
             self.state_changed();
             return;
         }
@@ -253,7 +253,7 @@ impl Array {
 
     /// Everything written before the flush is durable.
     pub(in crate::array::planner) fn background_flushed(&mut self) {
-        let kept = self.background.flushed(&mut self.members);
+        let kept = self.background.flushed(&self.setup, &mut self.members);
         self.background_may_be_quiet();
         match kept {
             Kept::Nothing => {}
@@ -299,9 +299,12 @@ impl Array {
         self.finish_work();
     }
 
-    /// The replacement holds everything, durably. It must have a superblock of its own before it is
-    /// the member: after a crash it would be a drive that nobody knows.
+    /// The replacement holds everything, durably. That must stand in superblocks before it is the member: after a
+    /// crash it would be a drive that is being filled.
     fn ask_to_take_over(&mut self, member: MemberIndex) {
+        let other = self.setup.replacement(member);
+        let known = &mut self.members[other];
+        (known.kept_to, known.named_to) = (known.hole_from, 0);
         if self.setup.settings.consistency.has_superblocks() {
             self.background.begin_taking_over(member);
             self.state_changed();
@@ -346,13 +349,20 @@ impl Array {
         self.release_waiting();
     }
 
-    /// Begins nothing more until a command asks for it. A replacement is given up, as nothing
-    /// tells of it later.
+    /// Begins nothing more until a command asks for it. A replacement is given up.
+    pub(in crate::array::planner) fn stop_background(&mut self) {
+        self.halt_background();
+        let replacing = std::mem::replace(&mut self.members.replacing, MemberSet::NONE);
+        if !replacing.is_empty() {
+            self.state_changed();
+        }
+    }
+
+    /// Begins nothing more.
     pub(in crate::array::planner) fn halt_background(&mut self) {
         if self.background.halt() {
             self.interrupt();
         }
-        self.members.replacing = MemberSet::NONE;
     }
 
     /// A command asks for work: it begins if nothing else is under way.
@@ -384,8 +394,23 @@ impl Array {
 
     /// A fresh drive is to take a member's place.
     pub(in crate::array::planner) fn begin_replace(&mut self, member: MemberIndex) {
-        self.members.begin_replace(member, self.setup.replacement(member));
+        self.fill_replacement(member, (0, 0));
+    }
+
+    /// A drive goes on being filled that holds what its member does below a sector, but for what the bitmap names.
+    pub(in crate::array::planner) fn resume_replace(
+        &mut self,
+        member: MemberIndex,
+        good_to: Sector,
+    ) {
+        let named_to = if self.has_bitmap() { good_to.0 } else { 0 };
+        self.fill_replacement(member, (good_to.0, named_to));
+    }
+
+    fn fill_replacement(&mut self, member: MemberIndex, known: (u64, u64)) {
+        self.members.begin_replace(member, self.setup.replacement(member), known);
         self.log.moves(member);
+        self.state_changed();
         self.wake_background();
     }
 }

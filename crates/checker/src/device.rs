@@ -568,8 +568,12 @@ impl Drives {
         self.gone[device.at()] = other.gone[device.at()];
     }
 
-    /// A replacement takes its member's place.
+    /// A replacement takes its member's place. Of an array of md the drive that went is still there, and is found by
+    /// the next start: it has the replacement's place.
     pub fn take_place(&mut self, member: MemberIndex, replacement: MemberIndex) {
+        if self.is_md() {
+            return self.change_places(member, replacement);
+        }
         let (to, from) = (self.spans[member.at()], self.spans[replacement.at()]);
         self.renew(member);
         for sector in 0..to.end() - to.base {

@@ -66,6 +66,7 @@ bugs! {
     RebuildGuesses = "a rebuild writes what a source that could not be read left in memory",
     ReplaceMissesWrites = "new writes do not go to the replacement",
     ReplaceUnflushed = "a replacement takes over before it was flushed",
+    ReplaceResumedDirty = "a replacement goes on where it was though writes were under way",
     ResyncSkipsRange = "a resync leaves out every eighth range",
     ResyncCleanEarly = "the array is marked clean before the resync is done",
     CheckWrites = "a check writes parity anew where it disagrees",

@@ -2,12 +2,12 @@
 
 use crate::support::carried::{MEMBER, carries, found, mirror, raid5, start, superblock};
 use crate::support::records::IDENTITY;
-use crate::support::{Driver, Word};
+use crate::support::{Driver, Word, Work};
 use raidlab_core::consistency::{Examined, Finding, Unusable};
 use raidlab_core::contract::{
-    Admin, Epoch, Event, Input, IoOp, Outcome, Pacing, Refusal, Superblock, Work,
+    self, Admin, Epoch, Event, Input, IoOp, IoOutcome, Outcome, Pacing, Refusal, Superblock,
 };
-use raidlab_core::{Config, Consistency, MemberIndex, Sector, Sectors};
+use raidlab_core::{Config, Consistency, MemberIndex, Nanos, Sector, Sectors, Time};
 
 const ONE: MemberIndex = MemberIndex(1);
 /// What replaces it in an array of three.
@@ -123,14 +123,19 @@ fn replacing(config: &Config) -> Driver {
     let sectors = Sectors(MEMBER);
     driver.input(Input::Admin(Admin::Replace { member: ONE, sectors, consent: true }));
     while driver.records.superblock(OTHER).is_none_or(|one| one.replaced_to < TO) {
-        if driver.work.is_empty() {
-            driver.now = driver.wake.take().expect("it goes on").max(driver.now);
-            driver.input(Input::Wake);
-        } else {
-            driver.step(0);
-        }
+        step(&mut driver);
     }
     driver
+}
+
+/// A piece of work, or the next time that the array asked for.
+fn step(driver: &mut Driver) {
+    if driver.work.is_empty() {
+        driver.now = driver.wake.take().expect("it goes on").max(driver.now);
+        driver.input(Input::Wake);
+    } else {
+        driver.step(0);
+    }
 }
 
 /// The array starts again, with what was to replace its member.
@@ -158,7 +163,7 @@ fn what_was_copied_is_not_copied_again() {
         let from = resume(&mut driver, &config);
         assert!(from >= TO, "{mode:?}");
         driver.run_until_idle(400);
-        assert!(driver.events.contains(&Event::Started(Work::Replace(ONE))), "{mode:?}");
+        assert!(driver.events.contains(&Event::Started(contract::Work::Replace(ONE))), "{mode:?}");
         assert!(driver.events.contains(&Event::Replaced(ONE)), "{mode:?}");
         let copied = driver.log.iter().filter(|io| io.member.0 == OTHER && io.op == IoOp::Write);
         let first = copied.map(|io| io.at).min();
@@ -168,16 +173,79 @@ fn what_was_copied_is_not_copied_again() {
     }
 }
 
-#[test]
-fn what_the_bitmap_names_is_copied_again_and_named_until_then() {
-    let config = paced(raid5(3, BITMAP));
-    let mut driver = replacing(&config);
-    // A write is under way when the power goes.
+/// The power goes while a write is under way.
+fn cut_off(config: &Config) -> Driver {
+    let mut driver = replacing(config);
     driver.begin_write(0, &[0x55; 2], false);
     while driver.records.superblock(0).is_none_or(|one| one.clean) || !driver.records.bit(0, 0) {
         driver.step(0);
     }
     driver.work.clear();
+    driver
+}
+
+/// A copy that hardly gets on: bits are not cleared, though all is quiet for long.
+#[test]
+fn what_the_bitmap_names_is_named_until_a_replacement_is_complete() {
+    let mut config = paced(raid5(3, BITMAP));
+    config.settings.bitmap_delay = Nanos(30);
+    let mut driver = cut_off(&config);
+    resume(&mut driver, &config);
+    let replace = contract::Work::Replace(ONE);
+    while !driver.events.contains(&Event::Started(replace)) {
+        step(&mut driver);
+    }
+    driver.input(Input::Admin(Admin::Pace(Pacing::between(1, 1))));
+    while driver.now < Time::ZERO + Nanos::from_millis(100) {
+        step(&mut driver);
+        assert!(driver.records.bit(0, 0), "at {:?}", driver.now);
+    }
+    assert!(!driver.events.contains(&Event::Replaced(ONE)), "it hardly gets on");
+    driver.input(Input::Admin(Admin::Pace(Pacing::between(1 << 40, 1 << 40))));
+    driver.run_until_idle(400);
+    assert!(driver.events.contains(&Event::Replaced(ONE)));
+    assert!(!driver.records.bit(0, 0), "it is complete");
+}
+
+#[test]
+fn nothing_is_answered_before_a_failed_replacement_is_named_no_more() {
+    let mut config = paced(raid5(3, BITMAP));
+    let mut driver = replacing(&config);
+    driver.work.clear();
+    // It is dirty, and bits are set, so that a write asks for no record of its own.
+    config.settings.clean_after = Nanos::from_millis(1000);
+    config.settings.bitmap_delay = Nanos::from_millis(1000);
+    resume(&mut driver, &config);
+    driver.input(Input::Admin(Admin::Pace(Pacing::between(1, 1))));
+    assert_eq!(driver.write(16, &[8; 32]), Outcome::Done);
+    driver.run();
+    assert_eq!(driver.records.superblock(0).map(|one| one.replacing), Some([0b10, 0]));
+    driver.fault = Box::new(|io| match io.member.0 {
+        OTHER => IoOutcome::Gone,
+        _ => IoOutcome::Ok,
+    });
+    let id = driver.begin_write(16, &[9; 32], false);
+    while !driver.events.contains(&Event::ReplacementFailed(ONE)) {
+        driver.step(0);
+    }
+    while driver.outcome(id).is_none() {
+        let records = driver.records.superblock(0).map(|one| one.replacing);
+        let Some(next) = driver.work.iter().position(|work| !matches!(work, Work::Meta(_))) else {
+            assert_eq!(records, Some([0b10, 0]), "it waits for that");
+            break;
+        };
+        driver.step(next);
+    }
+    assert_eq!(driver.outcome(id), None);
+    driver.run_until_idle(20);
+    assert_eq!(driver.outcome(id), Some(Outcome::Done));
+    assert_eq!(driver.records.superblock(0).map(|one| one.replacing), Some([0, 0]));
+}
+
+#[test]
+fn what_the_bitmap_names_is_copied_again() {
+    let config = paced(raid5(3, BITMAP));
+    let mut driver = cut_off(&config);
     let from = resume(&mut driver, &config);
     assert!(from >= TO);
     driver.run_until_idle(400);

@@ -60,6 +60,9 @@ pub struct CrashConfig {
     pub seed: u64,
 }
 
+/// Of these, members are replaced, too: programs with it have many more states.
+const REPLACED: [(Level, u16); 2] = [(Level::Raid1, 2), (Level::Raid5, 3)];
+
 impl CrashConfig {
     /// A small array of `level` with this many members: chunks of 2 sectors, two stripes; with a
     /// stripe cache in modes `resync` and `journal`.
@@ -77,6 +80,8 @@ impl CrashConfig {
         }
         // Mirrors without chunks: enough for background work to go in more than eight steps.
         let sectors = if level == Level::Raid1 { 9 } else { 4 * u64::from(layout.far) };
+        let replacements =
+            REPLACED.contains(&(level, layout.members)) && consistency.has_superblocks();
         let mut config = Config::uniform(layout, Sectors(sectors));
         let caches = level.has_stripes()
             && matches!(consistency, Consistency::Resync | Consistency::Journal { .. });
@@ -91,11 +96,7 @@ impl CrashConfig {
             ..Settings::default()
         };
         Self {
-            harness: HarnessConfig {
-                longest: 16,
-                replacements: false,
-                ..HarnessConfig::new(config)
-            },
+            harness: HarnessConfig { longest: 16, replacements, ..HarnessConfig::new(config) },
             operations: 3,
             states: 100_000,
             subsets: 256,

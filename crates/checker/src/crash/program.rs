@@ -6,6 +6,7 @@ use raidlab_core::{Consistency, MemberIndex, Redundancy};
 use super::CrashConfig;
 use crate::choices::Choices;
 use crate::harness::{Ask, Harness};
+use crate::shape::{has, set_of};
 
 /// An operation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +61,8 @@ impl Op {
                     harness.command(command);
                 }
             }
+            // Nor one that is being filled.
+            Self::Replace(member) if has(set_of(harness.array().status().replacing), member.0) => {}
             Self::Replace(member) => {
                 let replacement = harness.array().replacement(member);
                 harness.renew_drive(replacement);

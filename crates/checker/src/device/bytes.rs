@@ -74,6 +74,12 @@ impl Format {
         !matches!(self, Self::Md(Version::V0_90))
     }
 
+    /// Whether a start goes on with such a drive.
+    #[must_use]
+    pub const fn resumes_replacements(self) -> bool {
+        matches!(self, Self::Md(Version::V1_0 | Version::V1_1 | Version::V1_2))
+    }
+
     /// Whether it can say that an array has this layout and keeps its redundancy consistent so.
     #[must_use]
     pub fn has(self, layout: &Layout, consistency: Consistency) -> bool {
@@ -101,6 +107,8 @@ pub(super) struct Records {
     pub(super) block: u32,
     /// Where things stand on each device of an md array.
     pub(super) grounds: Vec<Ground>,
+    /// Which drives changed places for the last start.
+    pub(super) swapped: Vec<(MemberIndex, MemberIndex)>,
     /// Drives of an md array so far, which tells the identities of fresh ones apart.
     pub(super) drives_made: u32,
     pub(super) writer: RecordWriter,
@@ -125,6 +133,7 @@ impl Records {
             format,
             block: config.members.iter().map(|one| one.logical_block).max().unwrap_or(1),
             grounds,
+            swapped: Vec::new(),
             drives_made: 0,
             writer: RecordWriter::new(IDENTITY, config, area),
             other: RecordWriter::new(ANOTHER, config, area),
@@ -403,6 +412,22 @@ impl Drives {
         let (shows, shown) = (records.shown.remove(&one.0), records.shown.remove(&other.0));
         records.shown.extend(shows.map(|shows| (other.0, shows)));
         records.shown.extend(shown.map(|shown| (one.0, shown)));
+    }
+
+    /// A member and its replacement change places while something may be on its way to them.
+    pub(super) fn change_places(&mut self, member: MemberIndex, replacement: MemberIndex) {
+        let Some(mut records) = self.bytes.take() else { return };
+        self.swap_kept(&mut records, member, replacement);
+        let (to, from) = (self.spans[member.at()], self.spans[replacement.at()]);
+        for pending in &mut self.pending {
+            if pending.device == replacement.0 {
+                (pending.device, pending.at) = (member.0, pending.at - from.base + to.base);
+            } else if pending.device == member.0 {
+                (pending.device, pending.at) = (replacement.0, pending.at - to.base + from.base);
+            }
+        }
+        records.take_place(member, replacement);
+        self.bytes = Some(records);
     }
 
     /// What the list of bad blocks of a drive is to say with its next superblock.

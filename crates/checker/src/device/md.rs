@@ -332,9 +332,51 @@ impl Drives {
         let Some(mut records) = self.bytes.take() else {
             return Err(AssembleError::NoSuperblock(Vec::new()));
         };
+        records.swapped.clear();
+        self.take_away(&records);
         let joined = self.join(&mut records, lost | set_of(allow.without), allow);
         self.bytes = Some(records);
         joined
+    }
+
+    /// Drives that were replaced are there until that is recorded, by two events. Whoever has them for longer and gives
+    /// them may have to leave them out by name: of the devices that they know none may be left.
+    fn take_away(&mut self, records: &Records) {
+        let members = self.count() / 2;
+        let events = |one: u16| {
+            let seen = inspect(&mut View::of(self, records, MemberIndex(one)));
+            let one = seen.superblock()?;
+            Some((one.events, one.features.has(Features::REPLACEMENT)))
+        };
+        let newest = (0..members).filter_map(events).map(|(events, _)| events).max();
+        let is_old = |other: &u16| {
+            let seen = events(*other);
+            seen.is_some_and(|(events, fills)| !fills && newest.is_some_and(|of| events + 2 <= of))
+        };
+        let old: Vec<u16> = (members..2 * members).filter(is_old).collect();
+        old.into_iter().for_each(|other| self.renew(MemberIndex(other)));
+    }
+
+    /// Of these drives, as they were before the last start, the places that they have now.
+    pub(crate) fn where_now(&self, set: Set) -> Set {
+        let swapped = self.bytes.iter().flat_map(|records| &records.swapped);
+        swapped.fold(set, |set, (one, other)| moved(set, *one, *other))
+    }
+
+    /// Puts drives back that changed places for a start that was refused.
+    pub(crate) fn swap_back(&mut self) {
+        let Some(mut records) = self.bytes.take() else { return };
+        for (one, other) in std::mem::take(&mut records.swapped).into_iter().rev() {
+            self.swap_kept(&mut records, one, other);
+        }
+        self.bytes = Some(records);
+    }
+
+    /// Puts a drive into the place that it says.
+    fn swap_in(&mut self, records: &mut Records, place: MemberIndex, device: MemberIndex) {
+        let (one, other) = (place.min(device), place.max(device));
+        self.swap_kept(records, one, other);
+        records.swapped.push((one, other));
     }
 
     fn join(
@@ -358,14 +400,14 @@ impl Drives {
         // Whatever place a drive is given for, it is the member that it says.
         for (place, device) in (0..).map(MemberIndex).zip(&order) {
             if let Some(device) = device.filter(|device| *device != place) {
-                self.swap_kept(records, place, device);
+                self.swap_in(records, place, device);
                 return self.join(records, moved(lost, place, device), allow);
             }
         }
         let replacement =
             joined.replacement.map(|(index, of)| (given[index], MemberIndex(members + of)));
         if let Some((device, place)) = replacement.filter(|(device, place)| device != place) {
-            self.swap_kept(records, place, device);
+            self.swap_in(records, place, device);
             return self.join(records, moved(lost, place, device), allow);
         }
         let mut looked: Vec<Option<Looked>> = order

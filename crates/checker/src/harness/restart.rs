@@ -214,7 +214,6 @@ impl Harness {
     pub fn assemble(&mut self, lost: Set, allow: Allow) -> Started {
         let config = &self.config.array;
         let members = self.shape.members;
-        let mut dead = lost;
         let mut looked = Vec::new();
         let started = if config.settings.consistency == Consistency::None {
             Array::new(config).map_err(AssembleError::Config)
@@ -240,8 +239,12 @@ impl Harness {
         );
         let array = match started {
             Ok(array) => array,
-            Err(refusal) => return Started::Refused(refusal),
+            Err(refusal) => {
+                self.drives.swap_back();
+                return Started::Refused(refusal);
+            }
         };
+        let lost = self.drives.where_now(lost);
         let replacements = self.replacements(lost, &looked);
         self.drives.know(&looked);
         for device in (0..members).map(MemberIndex) {
@@ -249,6 +252,7 @@ impl Harness {
                 self.drives.set_gone(device, true);
             }
         }
+        let mut dead = lost;
         self.array = array;
         self.plant();
         self.set_up_memory();

@@ -25,6 +25,8 @@ pub enum Special {
     ManyMembers,
     /// A start with more than 64 members.
     ManyAtStart,
+    /// A start goes on with a replacement that was not complete.
+    Resumed,
     /// A rebuild is recorded no further than to the first block that it lost.
     Hole,
     /// A read of data that is not answered in time.
@@ -89,12 +91,13 @@ pub enum Special {
 
 impl Special {
     /// All of them, in order.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Slices,
         Self::LargeChunk,
         Self::LargeBlock,
         Self::ManyMembers,
         Self::ManyAtStart,
+        Self::Resumed,
         Self::Hole,
         Self::LateRead,
         Self::LateWrite,
@@ -148,6 +151,7 @@ impl Special {
             Self::LargeBlock => "4,096-byte members",
             Self::ManyMembers => "11 to 128 members",
             Self::ManyAtStart => "start with over 64 members",
+            Self::Resumed => "start: replacement goes on",
             Self::Hole => "hole at a checkpoint",
             Self::LateRead => "timeout of a data read",
             Self::LateWrite => "timeout of a data write",

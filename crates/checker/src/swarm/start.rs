@@ -81,6 +81,9 @@ impl Run {
         if self.members() > 64 {
             self.shares.has(Special::ManyAtStart);
         }
+        if self.harness.array().status().replacing != [0; 2] {
+            self.shares.has(Special::Resumed);
+        }
         for member in 0..self.members() {
             match self.harness.array().is_failed(MemberIndex(member)) {
                 true => self.budget.harmed |= 1 << member,

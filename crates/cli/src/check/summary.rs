@@ -153,6 +153,9 @@ fn has_special(special: Special, choice: &Choice) -> bool {
         Special::ManyMembers | Special::ManyAtStart => {
             many && choice.format != Some(Format::Md(Version::V0_90))
         }
+        Special::Resumed => {
+            superblocks && choice.format.is_none_or(|one| one.resumes_replacements())
+        }
         // md's superblocks have one place each, and do not say in which blocks an array is written.
         Special::Believed => !is_md,
         Special::LargerBlock => superblocks && !is_md,

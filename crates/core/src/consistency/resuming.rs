@@ -60,7 +60,7 @@ impl Array {
         let sectors = carried.parameters.data;
         let clean = ours.clean && ours.synced_to == Sector::MAX && !self.is_replaying();
         let good_to = match self.mode() {
-            _ if clean => theirs.replaced_to,
+            _ if clean || self.resumes_dirty() => theirs.replaced_to,
             Consistency::Bitmap { .. } => theirs.replaced_to,
             // What its log holds may not be what the member's does.
             Consistency::PartialParity { .. } => return Err(Unusable::LogUnknown),

@@ -160,6 +160,11 @@ impl Array {
         self.setup.has_bug(Bug::StaleMemberAccepted)
     }
 
+    /// Whether a planted bug takes what a replacement holds for good, whatever was being written.
+    pub(crate) fn resumes_dirty(&self) -> bool {
+        self.setup.has_bug(Bug::ReplaceResumedDirty)
+    }
+
     /// Whether a planted bug takes halves for a whole.
     pub(crate) fn takes_diverged(&self) -> bool {
         self.setup.has_bug(Bug::DivergedAccepted)

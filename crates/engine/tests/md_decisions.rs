@@ -3,17 +3,19 @@
 //! The kernel is asked by `mdadm --assemble`, then with `--run`; raidlab by `Engine::assemble_md`, then with `run`. The
 //! rows are those of docs/md-format.md.
 
-use crate::extent::Extent;
-use crate::guest::{Guest, TempDir, guest_or_skip};
-use crate::made::{creation, name};
-use raidlab_core::contract::Pacing;
-use raidlab_core::{MemberIndex, Sectors, Settings};
-use raidlab_engine::{Engine, MdOptions, Member, MemoryMember};
-use raidlab_metadata::md::{Creation, Features, Role, Superblock, Version};
+#[path = "md_decisions/asked.rs"]
+mod asked;
+#[path = "md_decisions/combinations.rs"]
+mod combinations;
+#[path = "md_decisions/states.rs"]
+mod states;
 
-const BYTES: u64 = 4 << 20;
-/// Rows of one guest.
-const MOST: usize = 15;
+use crate::extent::Extent;
+use crate::guest::guest_or_skip;
+use crate::made::{creation, name};
+use asked::{Asked, BYTES, Device, MOST, kernel};
+use raidlab_core::Sectors;
+use raidlab_metadata::md::{Creation, Features, Role, Superblock, Version};
 
 /// A state: the superblocks of an array's devices and of another one that is like the last, and which are given.
 struct Row {
@@ -246,10 +248,12 @@ fn all_rows() -> Vec<(u8, &'static Row, Version)> {
     (1..).zip(new.chain(old)).map(|(id, (row, version))| (id, row, version)).collect()
 }
 
-/// The devices of a row, as bytes.
-fn devices(row: &Row, id: u8, version: Version) -> Vec<Vec<u8>> {
+/// The devices of a row.
+fn devices(row: &Row, id: u8, version: Version) -> Asked {
     let creation = creation(row.layout.parse().unwrap(), BYTES / 512);
-    let creation = Creation { array: [id; 16], version, name: name(version), ..creation };
+    let data_offset = (version != Version::V0_90).then_some(Sectors(256));
+    let array = [id; 16];
+    let creation = Creation { array, version, data_offset, name: name(version), ..creation };
     let plan = creation.plan().unwrap();
     let mut all: Vec<Superblock> =
         plan.members.iter().flatten().map(|made| made.superblock.clone()).collect();
@@ -257,83 +261,21 @@ fn devices(row: &Row, id: u8, version: Version) -> Vec<Vec<u8>> {
     all.extend(all.last().cloned());
     all.iter_mut().for_each(|one| one.events = 100);
     (row.change)(&mut all);
-    let bytes = |one: &Superblock| {
-        let mut bytes = vec![0; BYTES as usize];
-        let mut written = one.clone();
-        let is_broken = written.flags == 0xff;
-        written.flags = 0;
-        let at = written.super_offset as usize * 512;
-        written.emit(&mut bytes[at..]).unwrap();
-        // Behind the checksum's back.
-        let unused = if version == Version::V0_90 { 400 } else { 40 };
-        bytes[at + unused] ^= u8::from(is_broken);
-        bytes
+    let device = |mut one: Superblock| {
+        let is_broken = one.flags == 0xff;
+        one.flags = 0;
+        Device::new(&one, version, is_broken)
     };
-    all.iter().map(bytes).collect()
+    Asked { devices: all.into_iter().map(device).collect(), given: row.given.to_vec() }
 }
-
-/// What raidlab does with the devices: members in service, `r` behind one that is being rebuilt.
-fn raidlab(row: &Row, all: &[Vec<u8>], run: bool) -> String {
-    let member = |given: &usize| {
-        let mut member = MemoryMember::new(Sectors(BYTES / 512)).unwrap();
-        member.bytes_mut().copy_from_slice(&all[*given]);
-        Member::Memory(member)
-    };
-    // A rebuild is still under way when it is looked at, however long that takes.
-    let settings = Settings { pacing: Pacing::between(1, 1), ..Settings::default() };
-    let options = MdOptions { run, settings, ..MdOptions::default() };
-    let Ok((engine, found)) = Engine::assemble_md(row.given.iter().map(member).collect(), &options)
-    else {
-        return "-".to_owned();
-    };
-    let status = engine.array().status();
-    let mut text = String::new();
-    for (place, given) in found.joined.order.iter().enumerate() {
-        let Some(given) = given.filter(|_| !engine.array().is_failed(MemberIndex(place as u16)))
-        else {
-            continue;
-        };
-        text.push_str(&match status.rebuilding[0] >> place & 1 {
-            0 => row.given[given].to_string(),
-            _ => "r".to_owned(),
-        });
-    }
-    text
-}
-
-const SCRIPT: &str = r#"
-echo 1 >/sys/module/md_mod/parameters/start_ro
-number() { case $1 in ubda*) echo 0;; ubdb*) echo 1;; ubdc*) echo 2;; ubdd*) echo 3;; esac; }
-try() { # flags and devices
-    mdadm --assemble $md "$@" >/dev/null 2>&1
-    local sys=/sys/block/md$section/md device out=
-    case "$(cat $sys/array_state 2>/dev/null)" in
-        ''|clear|inactive) out=- ;;
-        *) for device in $sys/dev-*; do
-            case "$(cat $device/slot):$(cat $device/state)" in
-                none:*) ;;
-                *in_sync*) out=$out$(number ${device##*/dev-}) ;;
-                *) out=${out}r ;;
-            esac
-        done ;;
-    esac
-    mdadm --stop $md >/dev/null 2>&1
-    printf ' %s' $out
-}
-row() { # devices
-    try "$@"
-    try --run "$@"
-    echo
-}
-"#;
 
 #[test]
 fn md_and_raidlab_decide_as_the_table_says() {
     let mut wrong = Vec::new();
     let all_rows = all_rows();
     for (id, row, version) in &all_rows {
-        let all = devices(row, *id, *version);
-        let ours = [false, true].map(|run| raidlab(row, &all, run));
+        let asked = devices(row, *id, *version);
+        let ours = [false, true].map(|run| asked.raidlab_writes(run));
         if ours != [row.expected[2], row.expected[3]] {
             wrong.push(format!("{version}, {}: raidlab {ours:?}", row.name));
         }
@@ -343,9 +285,11 @@ fn md_and_raidlab_decide_as_the_table_says() {
         for rows in all_rows.chunks(MOST) {
             let name = "md_and_raidlab_decide_as_the_table_says";
             let Some(guest) = guest_or_skip(name) else { break };
-            let told = kernel(guest, rows);
-            for ((_, row, version), told) in rows.iter().zip(told.lines()) {
-                let said: Vec<&str> = told.split_whitespace().collect();
+            let asked: Vec<_> =
+                rows.iter().map(|(id, row, version)| devices(row, *id, *version)).collect();
+            for ((_, row, version), said) in
+                rows.iter().zip(kernel(guest, &asked.iter().collect::<Vec<_>>()))
+            {
                 println!("{version}, {}: md {said:?}", row.name);
                 if said != row.expected[..2] {
                     wrong.push(format!("{version}, {}: md {said:?}", row.name));
@@ -354,26 +298,4 @@ fn md_and_raidlab_decide_as_the_table_says() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-fn kernel(guest: Guest, rows: &[(u8, &Row, Version)]) -> String {
-    use std::os::unix::fs::FileExt;
-    let directory = TempDir::new("md-decisions");
-    let files = ["a", "b", "c", "d"].map(|name| directory.file(name, rows.len() as u64 * BYTES));
-    let share = directory.path().join("share");
-    std::fs::create_dir(&share).unwrap();
-    let mut script = SCRIPT.to_owned();
-    for (section, (id, row, version)) in rows.iter().enumerate() {
-        for (file, bytes) in files.iter().zip(devices(row, *id, *version)) {
-            let file = std::fs::File::options().write(true).open(file).unwrap();
-            file.write_all_at(&bytes, section as u64 * BYTES).unwrap();
-        }
-        let number = section + 1;
-        let device =
-            |given: &usize| format!(" /dev/ubd{}{number}", char::from(b'a' + *given as u8));
-        let devices: String = row.given.iter().map(device).collect();
-        script.push_str(&format!("section={number} md=/dev/md{number}\nrow{devices}\n"));
-    }
-    let guest = guest.cut(&vec![BYTES; rows.len()]);
-    guest.run(&script, &files, &share).expect_success("mdadm assembles what it will")
 }

@@ -343,6 +343,22 @@ fn data_of_1_0_lie_before_what_is_written_beside_them() {
         assert_eq!((one.data_offset, one.data_size), (0, expected), "{sectors} {ppl}");
         assert_eq!((one.super_offset, one.bad_blocks.offset), (131_056, -8));
     }
+    // Before them is kept what the used size needs, not the device: nothing where each is used to its end (seen of
+    // mdadm 4.2; sizes of 16 and 300 GiB, and of 8 GiB and 8 KiB).
+    let gib = Some(Sectors(1 << 21));
+    for (level, sectors, bitmap, size, expected) in [
+        (Level::Linear, 16 << 21, WantedBitmap::None, None, (16 << 21) - 24),
+        (Level::Raid0, 300 << 21, WantedBitmap::None, None, (300 << 21) - 24),
+        (Level::Raid1, (8 << 21) + 16, WantedBitmap::None, None, (8 << 21) - 16),
+        (Level::Raid1, 16 << 21, WantedBitmap::None, gib, (16 << 21) - 32),
+        (Level::Raid1, 300 << 21, WantedBitmap::Internal, gib, (300 << 21) - 32),
+    ] {
+        let creation = device::creation(Layout::new(level, 4), sectors);
+        let creation = Creation { version: Version::V1_0, bitmap, size, ..creation };
+        let plan = creation.plan().unwrap();
+        let one = &plan.members[0].as_ref().unwrap().superblock;
+        assert_eq!(one.data_size, expected, "{level} {sectors} {size:?}");
+    }
 }
 
 /// The list of bad blocks ends where data start at the latest.

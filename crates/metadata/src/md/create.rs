@@ -440,7 +440,7 @@ impl Creation {
         data_offset(device, self.layout.chunk, beside)
     }
 
-    /// Sectors for data on a device.
+    /// Sectors of a device that the array could use.
     fn data_on(&self, device: Sectors, data_offset: u64) -> Option<u64> {
         let end = match self.version {
             Version::V1_0 => {
@@ -637,11 +637,11 @@ impl Creation {
 
     /// Where bitmap, partial parity and bad blocks lie.
     fn say_beside(&self, superblock: &mut Superblock, bitmap: Option<&Bitmap>) {
-        let bitmap_sectors = bitmap.and_then(Bitmap::sectors).map_or(0, |sectors| sectors.0);
         let behind = self.version != Version::V1_0;
         if bitmap.is_some() {
             superblock.features = superblock.features.with(Features::BITMAP);
-            let offset = if behind { PAGE as i64 } else { -((bitmap_sectors + PAGE) as i64) };
+            let before = (PAGE + self.beside(superblock.size, bitmap)) as i64;
+            let offset = if behind { PAGE as i64 } else { -before };
             superblock.aside = Aside::Bitmap(offset as i32);
         } else if self.ppl {
             superblock.features = superblock.features.with(Features::PPLS);
@@ -656,13 +656,36 @@ impl Creation {
             v0.set_bitmap(bitmap.is_some());
             return;
         }
-        let beside = match (bitmap, self.ppl) {
-            (Some(_), _) => bitmap_sectors,
-            (None, true) => PPL,
-            (None, false) => bitmap_room(superblock.size),
-        };
+        let beside = self.beside(superblock.size, bitmap);
         let offset = if behind { (PAGE + beside) as i64 } else { -(PAGE as i64) };
         superblock.bad_blocks.offset = offset as i32;
+    }
+
+    /// Sectors beside the superblock of members of which so much is used: the bitmap, partial parity, or what is kept
+    /// for a bitmap.
+    fn beside(&self, size: u64, bitmap: Option<&Bitmap>) -> u64 {
+        match bitmap.and_then(Bitmap::sectors) {
+            Some(sectors) => sectors.0,
+            None if self.ppl => PPL,
+            None => bitmap_room(size),
+        }
+    }
+
+    /// Sectors for data on a device, whose superblock stands there. At its end that is all before list and bitmap,
+    /// which may be more than what could be used of it.
+    fn data_of(
+        &self,
+        device: &Device,
+        at: Sector,
+        array: &Superblock,
+        bitmap: Option<&Bitmap>,
+    ) -> Option<u64> {
+        if self.version != Version::V1_0 {
+            return self.data_on(device.sectors, array.data_offset);
+        }
+        let beside = PAGE + self.beside(array.size, bitmap);
+        let data = at.0.checked_sub(beside)?.checked_sub(array.data_offset)?;
+        Some(data).filter(|data| *data >= array.size.max(10))
     }
 
     /// What a device is given.
@@ -676,8 +699,7 @@ impl Creation {
     ) -> Result<Made, Impossible> {
         let wrong = |what: &str| Impossible(format!("{name}: {what}"));
         let at = self.version.superblock(device.sectors).ok_or_else(|| wrong("too small"))?;
-        let data =
-            self.data_on(device.sectors, array.data_offset).ok_or_else(|| wrong("too small"))?;
+        let data = self.data_of(device, at, array, bitmap).ok_or_else(|| wrong("too small"))?;
         let mut superblock = array.clone();
         superblock.number = number;
         (superblock.device, superblock.super_offset, superblock.data_size) =

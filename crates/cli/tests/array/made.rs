@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::{text, zeroes};
+use crate::extent::Extent;
 use crate::guest::{TempDir, guest_or_skip};
 use crate::support::{Ran, command, raidlab};
 
@@ -39,9 +40,9 @@ const JOURNAL: &str = "--write-journal";
 /// Creations whose places are compared: sizes of devices in MiB, raidlab's flags and mdadm's.
 const SIZES: [u64; 6] = [4, 16, 64, 1024, 4096, 8192];
 const PLACED: [(&str, &str, &str); 5] = [
-    ("raid10", "--bitmap none", "--level=10 --layout=n2"),
+    ("raid10", "--bitmap none", "--level=10 --layout=n2 --bitmap=none"),
     ("raid1", "--bitmap internal", "--level=1 --bitmap=internal"),
-    ("raid1", "--bitmap none --metadata 1.0", "--level=1 --metadata=1.0"),
+    ("raid1", "--bitmap none --metadata 1.0", "--level=1 --metadata=1.0 --bitmap=none"),
     (
         "raid10 chunk=64K",
         "--bitmap internal --metadata 1.1",
@@ -135,16 +136,121 @@ fn arrays_of_raidlab_are_taken_by_md_and_lie_where_mdadm_puts_them() {
     assert_eq!(said, good);
     read_back(&directory, &files, &pattern);
     for (number, size) in SIZES.iter().enumerate() {
-        for (kind, (layout, flags, _)) in placed(number) {
+        for (kind, placed) in placed(number) {
             let expected = fs::read_to_string(share.join(format!("{number}-{kind}"))).unwrap();
-            let file = directory.file(&format!("{number}-{kind}"), size * MIB);
-            let flags: Vec<&str> = flags.split(' ').chain(["--assume-clean"]).collect();
-            create(layout, &flags, &[text(&file), "missing".into()]).good();
-            let ours = raidlab(["array", "examine", &text(&file)]).good().stdout;
-            assert_eq!(places(&ours), places(&expected), "{size} MiB, {layout} {flags:?}");
-            fs::remove_file(file).unwrap();
+            assert_eq!(compare_places(&directory, size * MIB, placed, &expected), None);
         }
     }
+}
+
+/// A new array of raidlab's on a file of so many bytes lies where mdadm says that its own does; what is otherwise.
+fn compare_places(
+    directory: &TempDir,
+    bytes: u64,
+    (layout, flags, _): &(&str, &str, &str),
+    expected: &str,
+) -> Option<String> {
+    let file = directory.file("placed", bytes);
+    let flags: Vec<&str> = flags.split_whitespace().chain(["--assume-clean"]).collect();
+    create(layout, &flags, &[text(&file), "missing".into()]).good();
+    let ours = raidlab(["array", "examine", &text(&file)]).good().stdout;
+    fs::remove_file(file).unwrap();
+    let (ours, theirs) = (places(&ours), places(expected));
+    (ours != theirs)
+        .then(|| format!("{bytes} bytes, {layout} {flags:?}: raidlab {ours:#?}, mdadm {theirs:#?}"))
+}
+
+/// Sizes of devices in KiB, up to 12 TiB: around those at which mdadm keeps more for a bitmap (8 GiB, 200 GiB), adds
+/// one by itself (100 GiB of data) and has all of its headroom (128 GiB), and of drives of 4 and 6 TB.
+const LARGE: [u64; 15] = [
+    (8 << 20) + 4,
+    (8 << 20) + 8,
+    64 << 20,
+    (100 << 20) + (64 << 10),
+    (100 << 20) + (68 << 10),
+    (128 << 20) - 64,
+    128 << 20,
+    (200 << 20) + 60,
+    (200 << 20) + 64,
+    1 << 30,
+    3_907_018_584,
+    4 << 30,
+    5_860_522_584,
+    8 << 30,
+    12 << 30,
+];
+/// What mdadm decides about the bitmap by itself, and a member of which only some is used.
+const PLACED_ON_LARGE: [(&str, &str, &str); 4] = [
+    ("raid1", "", "--level=1"),
+    ("raid10 chunk=512K", "--metadata 1.0", "--level=10 --layout=n2 --metadata=1.0"),
+    (
+        "raid1",
+        "--bitmap none --metadata 1.0 --size 1GiB",
+        "--level=1 --bitmap=none --metadata=1.0 --size=1G",
+    ),
+    (
+        "raid1",
+        "--bitmap internal --metadata 1.0 --size 1GiB",
+        "--level=1 --bitmap=internal --metadata=1.0 --size=1G",
+    ),
+];
+
+/// Of 0.90 mdadm takes no larger ones by itself.
+const MOST_OF_OLD: u64 = 4 << 30;
+
+fn placed_on_large(
+    size: u64,
+) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
+    let all = PLACED.iter().chain(&PLACED_ON_LARGE);
+    all.filter(move |(_, flags, _)| size <= MOST_OF_OLD || !flags.contains("0.90"))
+}
+
+/// What mdadm says, with KiB from 2^31 on as they are: of version 0.90 it prints them as numbers with a sign.
+fn positive(text: &str) -> String {
+    let line = |line: &str| {
+        let Some((key, rest)) = line.split_once(" : -").filter(|(key, _)| key.contains("Used Dev"))
+        else {
+            return format!("{line}\n");
+        };
+        let (number, rest) = rest.split_once(' ').expect("a size in words behind it");
+        format!("{key} : {} {rest}\n", (1 << 32) - number.parse::<u64>().expect("a number"))
+    };
+    text.lines().map(line).collect()
+}
+
+/// The files are sparse, and of a mirror or raid10 with a missing member only what stands beside the data is written.
+#[test]
+fn new_arrays_on_devices_of_up_to_12_tib_lie_where_mdadm_puts_them() {
+    let test = "new_arrays_on_devices_of_up_to_12_tib_lie_where_mdadm_puts_them";
+    // Each creation takes the guest half a second.
+    let sizes = match Extent::from_environment() {
+        Extent::All => LARGE.to_vec(),
+        Extent::Sample(_) => return,
+    };
+    let Some(guest) = guest_or_skip(test) else { return };
+    let directory = TempDir::new("array-large");
+    let share = directory.path().join("share");
+    fs::create_dir(&share).unwrap();
+    let mut script = SCRIPT.to_owned();
+    let mut files = Vec::new();
+    for (number, size) in sizes.iter().enumerate() {
+        files.push(directory.file(&format!("size{number}"), size << 10));
+        for (kind, (_, _, mdadm)) in placed_on_large(*size).enumerate() {
+            let letter = char::from(b'a' + number as u8);
+            script.push_str(&format!("place /dev/ubd{letter} {number}-{kind} {mdadm}\n"));
+        }
+    }
+    guest.limit(600).run(&script, &files, &share).expect_success("mdadm makes arrays");
+    let mut wrong = Vec::new();
+    for (number, size) in sizes.iter().enumerate() {
+        for (kind, placed) in placed_on_large(*size).enumerate() {
+            let expected = fs::read_to_string(share.join(format!("{number}-{kind}"))).unwrap();
+            println!("{size} KiB, {placed:?}: {:?}", places(&expected));
+            let expected = positive(&expected);
+            wrong.extend(compare_places(&directory, size << 10, placed, &expected));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// What md wrote to them raidlab reads.

@@ -49,6 +49,11 @@ pub(crate) fn grub_and_guest_or_skip(test: &str) -> Option<Guest> {
     unless_absent(test, [absence(VARIABLE, &packages::GUEST), grub])
 }
 
+/// Whether `grub-fstest` is here; if not, after the same line.
+pub(crate) fn has_grub(test: &str) -> bool {
+    unless_absent(test, [absence(GRUB, &packages::GRUB)]).is_some()
+}
+
 /// The same for a test in which the guest's kernel is a client of NBD.
 pub(crate) fn nbd_client_and_guest_or_skip(test: &str) -> Option<Guest> {
     let missing = packages::missing(&packages::NBD_CLIENT);

@@ -110,15 +110,7 @@ impl Arrays {
         let number = self.list.len() + 1;
         let (missing, lost) = (vec![Vec::new()], Vec::new());
         let mut array = TestArray { number, layout, members, data_offset, missing, lost, sections };
-        let losses = array.survivable();
-        // Another one for every array, so that one run has losses of all sorts.
-        let other = match extent {
-            Extent::All => Extent::All,
-            Extent::Sample(sample) => Extent::Sample(sample.wrapping_add(number as u32)),
-        };
-        let writable = losses.iter().filter(|lost| array.md_starts(lost)).cloned().collect();
-        array.lost = other.choose(writable, 1);
-        array.missing.extend(other.choose(losses, 8));
+        array.choose_losses(extent);
         self.list.push(array);
     }
 
@@ -134,6 +126,34 @@ impl Arrays {
 }
 
 impl TestArray {
+    /// One whose members are files of their own, with room for so many KiB of data on each.
+    pub(crate) fn apart(
+        number: usize,
+        layout: Layout,
+        data_offset: u64,
+        room: u64,
+        extent: Extent,
+    ) -> Self {
+        let members: Vec<_> = (0..usize::from(layout.members)).map(|file| (file, 0)).collect();
+        let sections = vec![(0, (data_offset + room) << 10); members.len()];
+        let (missing, lost) = (vec![Vec::new()], Vec::new());
+        let mut array = Self { number, layout, members, data_offset, missing, lost, sections };
+        array.choose_losses(extent);
+        array
+    }
+
+    fn choose_losses(&mut self, extent: Extent) {
+        let losses = self.survivable();
+        // Another one for every array, so that one run has losses of all sorts.
+        let other = match extent {
+            Extent::All => Extent::All,
+            Extent::Sample(sample) => Extent::Sample(sample.wrapping_add(self.number as u32)),
+        };
+        let writable = losses.iter().filter(|lost| self.md_starts(lost)).cloned().collect();
+        self.lost = other.choose(writable, 1);
+        self.missing.extend(other.choose(losses, 8));
+    }
+
     /// Room for data on each member.
     pub(crate) fn sizes(&self) -> Vec<Sectors> {
         self.sections.iter().map(|(_, size)| kib((size >> 10) - self.data_offset)).collect()

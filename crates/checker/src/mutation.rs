@@ -5,9 +5,11 @@
 //! breaks its promise by itself shows nothing.
 
 use raidlab_core::bugs::Bug;
-use raidlab_core::{Consistency, Level};
+use raidlab_core::{Consistency, Layout, Level};
+use raidlab_metadata::md::Version;
 
 use super::crash::CrashConfig;
+use super::device::Format;
 use super::fault_points::{FaultPointConfig, Operation};
 use super::harness::HarnessConfig;
 use super::part::{Choice, Part, Report, Shown, consistency};
@@ -114,6 +116,7 @@ const SEEDS: u64 = 50;
 #[derive(Clone, Debug)]
 pub struct MutationTest {
     grounds: Vec<Ground>,
+    format: Option<Format>,
 }
 
 #[derive(Clone, Debug)]
@@ -127,36 +130,66 @@ struct Ground {
 }
 
 impl MutationTest {
-    /// Everything that fits the budget.
+    /// Everything that fits the budget, with records as bytes of a format where there is one: on the arrays that it
+    /// has.
     #[must_use]
-    pub fn new(budget: Budget) -> Self {
-        let failures = FAILURES.iter().flat_map(|&(level, members, mode)| {
+    pub fn new(budget: Budget, format: Option<Format>) -> Self {
+        let has = |&&(level, members, mode): &&(Level, u16, Mode)| {
+            let layout = Layout::new(level, members);
+            format.is_none_or(|format| format.has(&layout, consistency(mode)))
+        };
+        let failures = FAILURES.iter().filter(has).flat_map(|&(level, members, mode)| {
             let config = FaultPointConfig::new(level, members, consistency(mode));
+            let config = match format {
+                Some(format) => config.in_bytes(format),
+                None => config,
+            };
             let one = move |only| FaultPointConfig { only: Some(only), ..config.clone() };
             Operation::ALL.map(one).map(|config| Part::Failures(Box::new(config)))
         });
-        let crashes = CRASHES.iter().map(|&(level, members, mode)| {
+        let crashes = CRASHES.iter().filter(has).map(|&(level, members, mode)| {
             let config = CrashConfig::new(level, members, consistency(mode));
+            let config = match format {
+                Some(format) => config.in_bytes(format),
+                None => config,
+            };
             let (operations, states) = (2, budget.states);
             Part::Crashes(Box::new(CrashConfig { operations, states, ..config }))
         });
+        let choice = Choice { format, ..Choice::default() };
         let seeds = (0..budget.seeds).step_by(SEEDS as usize).map(|from| Part::Seeds {
             from,
             count: SEEDS.min(budget.seeds - from),
-            options: Choice::default().swarm(),
+            options: choice.swarm(),
         });
         let of =
             |method| move |part| Ground { method, part, unsound: false, unsound_seeds: Vec::new() };
         let mut grounds: Vec<Ground> = failures.map(of(Method::Failures)).collect();
         grounds.extend(crashes.map(of(Method::Crashes)));
         grounds.extend(seeds.map(of(Method::Swarm)));
-        Self { grounds }
+        Self { grounds, format }
     }
 
     /// How many grounds there are.
     #[must_use]
     pub fn grounds(&self) -> usize {
         self.grounds.len()
+    }
+
+    /// Whether this bug can show: a format may lack the mode that it belongs to, md's own rules leave out who is out of
+    /// date or went on alone before the core sees them, and 0.90 does not record how far a rebuild is.
+    #[must_use]
+    pub fn can_have(&self, bug: Bug) -> bool {
+        let is_hidden = match (self.format, bug) {
+            (Some(Format::Md(_)), Bug::StaleMemberAccepted | Bug::DivergedAccepted) => true,
+            (Some(Format::Md(version)), Bug::RebuildCheckpointEarly) => version == Version::V0_90,
+            _ => false,
+        };
+        if is_hidden {
+            return false;
+        }
+        let arrays = self.grounds.iter().filter(|ground| ground.method != Method::Swarm);
+        arrays.into_iter().any(|ground| may_show(bug, &ground.part))
     }
 
     /// Looks at a ground without any bug.
@@ -278,10 +311,37 @@ mod tests {
 
     #[test]
     fn each_method_has_its_grounds() {
-        let test = MutationTest::new(Budget { states: 10, seeds: 120 });
+        let test = MutationTest::new(Budget { states: 10, seeds: 120 }, None);
         let of = |method| test.grounds.iter().filter(|ground| ground.method == method).count();
         assert_eq!(of(Method::Failures), FAILURES.len() * Operation::ALL.len());
         assert_eq!(of(Method::Crashes), CRASHES.len());
         assert_eq!(of(Method::Swarm), 3);
+        assert!(Bug::ALL.iter().all(|bug| test.can_have(*bug)));
+    }
+
+    /// md's superblocks are tried in the modes that the checker has of them: no log.
+    #[test]
+    fn a_format_has_its_grounds_and_lacks_bugs_of_other_modes() {
+        for format in Format::ALL {
+            let test = MutationTest::new(Budget { states: 10, seeds: 50 }, Some(format));
+            let lacking: Vec<&str> =
+                Bug::ALL.iter().filter(|bug| !test.can_have(**bug)).map(|bug| bug.name()).collect();
+            if format == Format::Own {
+                assert_eq!(
+                    (test.grounds(), lacking),
+                    (FAILURES.len() * Operation::ALL.len() + 8, vec![])
+                );
+                continue;
+            }
+            assert_eq!(test.grounds(), 4 * Operation::ALL.len() + 4 + 1, "{format:?}");
+            let (of_logs, decided): (Vec<&str>, Vec<&str>) =
+                lacking.into_iter().partition(|name| {
+                    ["Ppl", "Journal", "Replay"].iter().any(|of| name.starts_with(of))
+                });
+            assert_eq!(of_logs.len(), 10, "{of_logs:?}");
+            let is_old = format == Format::Md(Version::V0_90);
+            let hidden = ["StaleMemberAccepted", "DivergedAccepted", "RebuildCheckpointEarly"];
+            assert_eq!(decided, hidden[..2 + usize::from(is_old)], "{format:?}");
+        }
     }
 }

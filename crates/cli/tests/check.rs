@@ -203,12 +203,18 @@ fn the_printed_command_gives_the_same_log() {
 #[cfg(debug_assertions)]
 #[test]
 fn a_planted_bug_is_found() {
-    let one = ["check", "--bugs", "--bug=ReadErrorIgnored", "--seeds=0", "--crash-states=100"];
-    let ran = raidlab(one).good();
+    let quick = ["--seeds=0", "--crash-states=100", "--quiet"];
+    let one = ["check", "--bugs", "--bug=ReadErrorIgnored"].iter().chain(&quick);
+    let ran = raidlab(one.clone()).good();
     assert!(ran.stdout.starts_with("ReadErrorIgnored        fault-point sweep"), "{}", ran.stdout);
     assert!(ran.stdout.contains("1 of 1 bugs found"), "{}", ran.stdout);
-    let table = raidlab(one.iter().chain(&["--markdown"])).good().stdout;
+    let table = raidlab(one.clone().chain(&["--markdown"])).good().stdout;
     assert!(table.contains("| ReadErrorIgnored | a read that "), "{table}");
+    // The same through the bytes of md's superblocks, which no log of the checker's goes through.
+    let in_bytes = raidlab(one.chain(&["--metadata=1.2"])).good().stdout;
+    assert!(in_bytes.contains("1 of 1 bugs found"), "{in_bytes}");
+    raidlab(["check", "--bugs", "--bug=PplWrongXor", "--metadata=0.90"])
+        .refused(&["--bug PplWrongXor: it cannot show with --metadata 0.90, which has no such"]);
     raidlab(["check", "--bugs", "--bug=None"]).refused(&["no such bug; known: SkipFlush"]);
     // What looks at too little does not find it, and says so.
     let small = ["--seeds=1", "--crash-states=100", "--quiet"];

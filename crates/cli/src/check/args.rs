@@ -23,7 +23,8 @@ use raidlab_core::Level;
     raidlab check --metadata 1.2              all that Linux md's format can have, through its bytes\n  \
     raidlab check --seeds 1000000             a long swarm and nothing else\n  \
     raidlab check --replay 4711               one seed, with a line for every event\n  \
-    raidlab check --bugs --sample 6           whether planted bugs are found\n\n\
+    raidlab check --bugs --sample 6           whether planted bugs are found\n  \
+    raidlab check --bugs --metadata 1.2       the same through the bytes of md's superblocks\n\n\
     Exit status: 0 every promise kept, 1 one broken or a planted bug not found, 2 bad input,\n\
     130 interrupted.")]
 pub(crate) struct Check {
@@ -35,7 +36,7 @@ pub(crate) struct Check {
     pub(crate) mode: Vec<Mode>,
     /// All records as bytes of this metadata format: own, or that of Linux md in version 0.90, 1.0, 1.1 or 1.2, in the
     /// modes and levels that it has [default: numbers, and in part bytes of the own format]
-    #[arg(long, value_name = "FORMAT", value_parser = parse_format, conflicts_with = "bugs")]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     pub(crate) metadata: Option<Format>,
     /// Seeds of the swarm [default: 2000]
     #[arg(long, value_name = "N")]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use raidlab_checker::device::Format;
 use raidlab_checker::mutation::{Budget, Found, MutationTest, Tried, sample};
 use raidlab_checker::part::Report;
 use raidlab_core::bugs::Bug;
@@ -80,7 +81,16 @@ pub(super) fn run(options: &Check) -> Result<(), Failure> {
     let mut budget = Budget::default();
     budget.seeds = options.seeds.unwrap_or(budget.seeds);
     budget.states = options.crash_states.unwrap_or(budget.states);
-    let mut test = MutationTest::new(budget);
+    let mut test = MutationTest::new(budget, options.metadata);
+    let (bugs, unplanted): (Vec<Bug>, Vec<Bug>) =
+        bugs.into_iter().partition(|bug| test.can_have(*bug));
+    if let (Some(name), true, Some(format)) = (&options.bug, bugs.is_empty(), options.metadata) {
+        let format = format.name();
+        return Err(Failure::input(format!(
+            "--bug {name}: it cannot show with --metadata {format}, which has no such mode or record, or \
+             rules of its own"
+        )));
+    }
     let shared = Arc::new(test.clone());
     let controls: Vec<Control> =
         (0..test.grounds()).map(|ground| Control(Arc::clone(&shared), ground)).collect();
@@ -101,7 +111,7 @@ pub(super) fn run(options: &Check) -> Result<(), Failure> {
         rows.push((bugs[index as usize], found));
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    report(options, &rows, &unsound, seconds)?;
+    report(options, &Outcome { rows: &rows, unplanted: &unplanted, unsound: &unsound, seconds })?;
     if cancel.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }
@@ -119,14 +129,24 @@ pub(super) fn run(options: &Check) -> Result<(), Failure> {
     }
 }
 
-fn report(options: &Check, rows: &[Row], unsound: &[String], seconds: f64) -> Result<(), Failure> {
+/// What a search has come to.
+struct Outcome<'a> {
+    rows: &'a [Row],
+    /// Bugs that cannot show with the metadata that were asked for.
+    unplanted: &'a [Bug],
+    /// What is broken without any bug.
+    unsound: &'a [String],
+    seconds: f64,
+}
+
+fn report(options: &Check, outcome: &Outcome<'_>) -> Result<(), Failure> {
     let written = match &options.json {
-        Some(path) => output::write(path, &as_json(rows, unsound, seconds)),
+        Some(path) => output::write(path, &as_json(options, outcome)),
         None => Ok(()),
     };
     let printed = options.json.as_deref() == Some(Path::new("-"));
     if written.is_err() || !(printed || options.quiet && options.json.is_some()) {
-        let text = if options.markdown { as_markdown(rows) } else { as_table(rows, seconds) };
+        let text = if options.markdown { as_markdown(outcome.rows) } else { as_table(outcome) };
         output::print(&text)?;
     }
     written
@@ -156,9 +176,9 @@ fn place(found: &Result<Found, Tried>) -> &str {
     })
 }
 
-fn as_table(rows: &[Row], seconds: f64) -> String {
+fn as_table(Outcome { rows, unplanted, seconds, .. }: &Outcome<'_>) -> String {
     let mut text = String::new();
-    for (bug, found) in rows {
+    for (bug, found) in *rows {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
@@ -171,6 +191,14 @@ fn as_table(rows: &[Row], seconds: f64) -> String {
     }
     let count = rows.iter().filter(|row| row.1.is_ok()).count();
     let _ = writeln!(text, "{count} of {} bugs found in {seconds:.1} s", rows.len());
+    if !unplanted.is_empty() {
+        let names: Vec<&str> = unplanted.iter().map(|bug| bug.name()).collect();
+        let _ = writeln!(
+            text,
+            "not planted, as this metadata has no such mode or record, or rules of its own: {}",
+            names.join(", ")
+        );
+    }
     text
 }
 
@@ -192,8 +220,8 @@ fn as_markdown(rows: &[Row]) -> String {
     text
 }
 
-fn as_json(rows: &[Row], unsound: &[String], seconds: f64) -> String {
-    let rows = rows.iter().map(|(bug, found)| match found {
+fn as_json(options: &Check, outcome: &Outcome<'_>) -> String {
+    let rows = outcome.rows.iter().map(|(bug, found)| match found {
         Ok(found) => json!({
             "bug": bug.name(),
             "wrong": bug.what(),
@@ -212,8 +240,10 @@ fn as_json(rows: &[Row], unsound: &[String], seconds: f64) -> String {
         }),
     });
     pretty(&json!({
-        "seconds": millis(seconds),
+        "seconds": millis(outcome.seconds),
+        "metadata": options.metadata.map(Format::name),
         "bugs": rows.collect::<Value>(),
-        "broken_without": unsound,
+        "not_planted": outcome.unplanted.iter().map(|bug| bug.name()).collect::<Vec<_>>(),
+        "broken_without": outcome.unsound,
     }))
 }

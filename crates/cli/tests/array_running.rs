@@ -6,6 +6,7 @@ mod journal;
 mod lost;
 mod mounted;
 mod refused;
+mod scrubs;
 mod served;
 mod stacked;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use raidlab_core::Size;
 use raidlab_targets::NbdAddress;
 
@@ -179,29 +179,68 @@ pub(crate) struct Replace {
     pub(crate) overwrite: bool,
 }
 
-/// Compares the redundancy of a running array everywhere, and waits for the end
+/// What checks and repairs have in common.
 #[derive(Args, Debug)]
-#[command(after_help = "Exit status: 0 consistent, 1 differences were found, or it failed.")]
-pub(crate) struct Check {
+pub(crate) struct Scrubbing {
     #[command(flatten)]
     pub(crate) running: Running,
     /// Only begin it
     #[arg(long)]
     pub(crate) no_wait: bool,
+    /// What was found, as JSON; no progress
+    #[arg(long, conflicts_with = "no_wait")]
+    pub(crate) json: bool,
     /// No progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 
-/// The same, and makes redundancy consistent: parity of the data, or all copies as the first
+/// Compares the redundancy of a running array everywhere, and waits for the end
 #[derive(Args, Debug)]
+#[command(after_help = "Exit status: 0 consistent, 1 differences were found, or it failed.")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) scrubbing: Scrubbing,
+}
+
+/// What a repair believes where redundancy disagrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Trust {
+    /// The data: parity is written anew, and copies as the first, as md's repair does
+    Data,
+    /// What all but one block say, where P and Q agree on that one: it is rewritten (raid6)
+    ParityAndData,
+}
+
+impl Trust {
+    /// As the control socket has it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::ParityAndData => "parity-and-data",
+        }
+    }
+}
+
+/// The same, and makes redundancy consistent: by default parity of the data, or all copies as the first, as md does
+///
+/// A member that returned wrong data makes that wrong for good: parity follows it. On raid6, P and Q together tell
+/// which one block of a row is wrong, data or parity (what raid6check of mdadm does): --trust parity-and-data rewrites
+/// that, and leaves what they cannot tell as it is. On other levels it has to be known whose contents are wrong:
+/// --distrust rewrites them from those of the others.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab array repair data                            parity follows the data\n  \
+    raidlab array repair data --trust parity-and-data    raid6: mends the block that P and Q name, also of data\n  \
+    raidlab array repair data --distrust 1               what differs on member 1 is rewritten from the others\n\n\
+    Exit status: 0 consistent now, 1 differences are left, or it failed.")]
 pub(crate) struct Repair {
     #[command(flatten)]
-    pub(crate) running: Running,
-    /// Only begin it
-    #[arg(long)]
-    pub(crate) no_wait: bool,
-    /// No progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    pub(crate) scrubbing: Scrubbing,
+    /// What is believed where redundancy disagrees
+    #[arg(long, value_name = "WHAT", default_value = "data")]
+    pub(crate) trust: Trust,
+    /// All is believed but this member, by its number or device
+    #[arg(long, value_name = "MEMBER", conflicts_with = "trust")]
+    pub(crate) distrust: Option<String>,
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use raidlab_core::Size;
 use serde_json::{Value, json};
 
-use super::args::{Add, Check, Fail, Remove, Repair, Replace, Running, Stop};
+use super::args::{Add, Check, Fail, Remove, Repair, Replace, Running, Scrubbing, Stop};
+use super::scrub;
 use super::socket::ask;
 use super::state::absolute;
 use crate::failure::Failure;
@@ -89,22 +90,29 @@ fn path(device: &Path) -> Result<String, Failure> {
 }
 
 pub(in super::super) fn check(options: &Check) -> Result<(), Failure> {
-    scrub(&options.running, "check", options.no_wait, options.quiet)
+    scrubbed("check", &options.scrubbing, json!({ "do": "check" }))
 }
 
 pub(in super::super) fn repair(options: &Repair) -> Result<(), Failure> {
-    scrub(&options.running, "repair", options.no_wait, options.quiet)
+    let mut command = json!({ "do": "repair" });
+    match &options.distrust {
+        Some(member) => command["distrust"] = named(member).into(),
+        None => command["trust"] = options.trust.name().into(),
+    }
+    scrubbed("repair", &options.scrubbing, command)
 }
 
-fn scrub(running: &Running, what: &str, no_wait: bool, quiet: bool) -> Result<(), Failure> {
+/// Begins a check or repair, and waits for its end.
+fn scrubbed(what: &str, options: &Scrubbing, command: Value) -> Result<(), Failure> {
     let stop = interrupt::flag()?;
-    let begun = ask(&running.array, &json!({ "do": what }))?;
-    if no_wait {
+    let array = &options.running.array;
+    let begun = ask(array, &command)?;
+    if options.no_wait {
         return output::print(&format!("{what} has begun\n"));
     }
-    let bar = Bar::share(quiet);
+    let bar = Bar::share(options.quiet || options.json);
     let status = loop {
-        let status = ask(&running.array, &json!({ "do": "status" }))?;
+        let status = ask(array, &json!({ "do": "status" }))?;
         if status["scrubs"] != begun["scrubs"] {
             break status;
         }
@@ -117,8 +125,12 @@ fn scrub(running: &Running, what: &str, no_wait: bool, quiet: bool) -> Result<()
         std::thread::sleep(AGAIN);
     };
     bar.clear();
-    let how = &status["scrubbed"];
-    let sectors = |key: &str| how[key].as_u64().unwrap_or(0);
+    let mut how = status["scrubbed"].clone();
+    how["schema_version"] = 1.into();
+    how["kind"] = what.into();
+    if options.json {
+        output::print(&pretty(&how))?;
+    }
     if how["interrupted"] == true {
         let failed =
             how["failed_member"].as_u64().map(|member| format!(": member {member} failed"));
@@ -127,13 +139,13 @@ fn scrub(running: &Running, what: &str, no_wait: bool, quiet: bool) -> Result<()
             failed.unwrap_or_default()
         )));
     }
-    let (differ, lost) = (sectors("mismatched_sectors"), sectors("lost_sectors"));
-    let sectors = counted(differ, "sector differs", "sectors differ");
-    let told = format!("{what}: {sectors}, {lost} cannot be read\n");
-    output::print(&told)?;
-    match (what, differ, lost) {
-        (_, 0, 0) | ("repair", _, 0) => Ok(()),
-        _ => Err(Failure::failed("redundancy is not consistent everywhere")),
+    let (told, agrees) = scrub::told(what, &how);
+    if !options.json {
+        output::print(&told)?;
+    }
+    match agrees {
+        true => Ok(()),
+        false => Err(Failure::failed("redundancy is not consistent everywhere")),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use raidlab_core::MemberIndex;
-use raidlab_core::contract::{RepairSource, Scrub};
+use raidlab_core::contract::{Refusal, RepairSource, Scrub};
 use raidlab_engine::{Engine, is_served};
 use raidlab_metadata::md::{Role, Superblock, inspect};
 use serde_json::{Value, json};
@@ -79,7 +79,10 @@ pub(super) fn carry_out(
             replace(owner, names, &text("member")?, &device, overwrite)
         }
         "check" => scrub(owner, names, Scrub::Check),
-        "repair" => scrub(owner, names, Scrub::Repair(RepairSource::Data)),
+        "repair" => {
+            let source = repair_source(names, command).map_err(failed)?;
+            scrub(owner, names, Scrub::Repair(source))
+        }
         other => Err(failed(format!("`{other}` is no command"))),
     }
 }
@@ -108,17 +111,38 @@ fn fail(owner: &mut Owner, member: MemberIndex, force: bool) -> Result<Value, Va
     Err(json!({ "refused": format!("member {member}: {what}") }))
 }
 
-fn scrub(owner: &mut Owner, names: &Names, scrub: Scrub) -> Result<Value, Value> {
-    let layout = names.layout().to_owned();
-    let begun = on_engine(owner, move |engine| match engine.array().layout().survives() {
-        0 => Ok(false),
-        _ => engine.start_scrub(scrub).map(|()| true),
-    })?;
-    if !begun {
-        let what = "has no redundancy: there is nothing that could be compared or repaired";
-        return Err(failed(format!("{layout} {what}")));
+/// What a repair is to believe.
+fn repair_source(names: &Names, command: &Value) -> Result<RepairSource, String> {
+    let (trust, distrust) = (&command["trust"], &command["distrust"]);
+    match (trust.as_str(), distrust.as_str()) {
+        (None, None) if trust.is_null() && distrust.is_null() => Ok(RepairSource::Data),
+        (Some("data"), None) => Ok(RepairSource::Data),
+        (Some("parity-and-data"), None) => Ok(RepairSource::Nobody),
+        (None, Some(member)) => names.member(member).map(RepairSource::NotMember),
+        (Some(_), Some(_)) => Err("`trust` and `distrust` exclude each other".into()),
+        _ => Err(format!("`trust` is data or parity-and-data, not {trust}")),
     }
-    Ok(json!({ "done": "begun", "scrubs": names.scrubs }))
+}
+
+fn scrub(owner: &mut Owner, names: &Names, scrub: Scrub) -> Result<Value, Value> {
+    let layout = names.layout();
+    let begun = on_engine(owner, move |engine| match engine.array().layout().survives() {
+        0 => Ok(None),
+        _ => Ok(Some(engine.start_scrub(scrub))),
+    })?;
+    match begun {
+        None => {
+            let what = "has no redundancy: there is nothing that could be compared or repaired";
+            Err(failed(format!("{layout} {what}")))
+        }
+        Some(Err(error)) if error.refusal() == Some(Refusal::NobodyToBelieve) => {
+            let what = "has no P and Q, which only together tell which block is wrong (raid6): repair it by its data, \
+                        or by all but a member known to be wrong (--distrust MEMBER)";
+            Err(failed(format!("{layout} {what}")))
+        }
+        Some(Err(error)) => Err(failed(error)),
+        Some(Ok(())) => Ok(json!({ "done": "begun", "scrubs": names.scrubs.ended })),
+    }
 }
 
 fn remove(owner: &mut Owner, names: &mut Names, member: &str) -> Result<Value, Value> {

@@ -10,6 +10,7 @@ mod metrics;
 mod nbd;
 mod notify;
 mod owner;
+mod scrub;
 mod serve;
 mod socket;
 mod state;

@@ -14,7 +14,7 @@ use super::commands;
 use super::floors::Floors;
 use super::owner::{Ended, Owner};
 use super::socket::Asked;
-use super::state::{Mode, Names, Scrubbed, kind};
+use super::state::{Mode, Names, kind};
 use super::{hook, notify};
 use crate::failure::Failure;
 use crate::output::{self, counted};
@@ -218,25 +218,27 @@ fn tell(event: &Event, names: &mut Names, options: &Assemble) {
         Event::BadBlocks { member, at, len } => {
             names.tell(&unreadable(*member, *at, *len));
         }
+        Event::Mended { len, .. } => names.scrubs.mended(*len),
         Event::WaitsForRoom(member) => {
             names.tell(&format!("member {member} has no room; writes wait"))
         }
         Event::Started(work) => {
             names.failed_last = None;
+            if let Work::Scrub(_) = work {
+                names.scrubs.begins();
+            }
             names.tell(&format!("{} begins", kind(*work)));
         }
         Event::Interrupted(work) => {
             let by = names.failed_last;
             if let Work::Scrub(_) = work {
-                let none = raidlab_core::Sectors::ZERO;
-                scrubbed(names, Scrubbed { mismatched: none, lost: none, interrupted: true, by });
+                names.scrubs.broken_off(by);
             }
             names.tell(&broken_off(*work, by));
         }
         Event::Finished { work, mismatched, lost } => {
-            if let Work::Scrub(_) = work {
-                let (mismatched, lost) = (*mismatched, *lost);
-                scrubbed(names, Scrubbed { mismatched, lost, interrupted: false, by: None });
+            if let Work::Scrub(scrub) = work {
+                names.scrubs.finished(*scrub, *mismatched, *lost);
             }
             let lost = if lost.0 > 0 { format!(", {lost} are lost") } else { String::new() };
             names.tell(&format!("{} is done{lost}", kind(*work)));
@@ -258,11 +260,6 @@ fn unreadable(member: MemberIndex, at: Sector, len: u32) -> String {
 fn broken_off(work: Work, by: Option<MemberIndex>) -> String {
     let why = by.map(|member| format!(": member {member} failed")).unwrap_or_default();
     format!("{} was broken off{why}", kind(work))
-}
-
-fn scrubbed(names: &mut Names, how: Scrubbed) {
-    names.scrubs += 1;
-    names.scrubbed = Some(how);
 }
 
 /// Runs the administrator's program, if there is one.

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use raidlab_core::contract::Work;
-use raidlab_core::{Consistency, Layout, MemberIndex, Sectors};
+use raidlab_core::{Consistency, Layout, MemberIndex};
 use raidlab_engine::Engine;
 use serde_json::{Value, json};
 
 use super::super::examine::uuid;
 use super::super::stack::short_name;
+use super::scrub::Scrubs;
 use crate::output::note;
 
 /// What of the members may change.
@@ -32,17 +33,6 @@ impl Mode {
     }
 }
 
-/// How a scrub ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Scrubbed {
-    pub(super) mismatched: Sectors,
-    pub(super) lost: Sectors,
-    /// It was broken off.
-    pub(super) interrupted: bool,
-    /// As this member failed.
-    pub(super) by: Option<MemberIndex>,
-}
-
 /// Names of an array and its devices.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
@@ -61,8 +51,7 @@ pub(super) struct Names {
     pub(super) is_lost: bool,
     /// The member that failed last since the work that goes on in the background began.
     pub(super) failed_last: Option<MemberIndex>,
-    pub(super) scrubs: u64,
-    pub(super) scrubbed: Option<Scrubbed>,
+    pub(super) scrubs: Scrubs,
     /// Sectors of 512 bytes that the last sector of its devices has, of an array of GEOM.
     pub(super) geom_sector: Option<u32>,
 }
@@ -88,8 +77,7 @@ impl Names {
             journal: None,
             is_lost: false,
             failed_last: None,
-            scrubs: 0,
-            scrubbed: None,
+            scrubs: Scrubs::default(),
             geom_sector: None,
         }
     }
@@ -242,13 +230,8 @@ impl Names {
             "spares": self.spares.iter().map(|path| path.display().to_string()).collect::<Value>(),
             "journal": self.journal.as_ref().map(|path| path.display().to_string()),
             "work": work,
-            "scrubs": self.scrubs,
-            "scrubbed": self.scrubbed.map(|one| json!({
-                "mismatched_sectors": one.mismatched.0,
-                "lost_sectors": one.lost.0,
-                "interrupted": one.interrupted,
-                "failed_member": one.by.map(|member| member.0),
-            })),
+            "scrubs": self.scrubs.ended,
+            "scrubbed": self.scrubs.document(),
             "file": fuse.map(|path| path.display().to_string()),
         })
     }

@@ -104,6 +104,16 @@ fn a_raid6_is_mended_by_what_parity_and_data_say() {
     let run = filled.run();
     let ran = filled.harness.ask("check", &["--json"]);
     assert_eq!((ran.code, found(&ran, &FOUND)), (Some(1), vec![24, 0, 0]), "{ran:?}");
+    let text = filled.harness.ask("check", &[]).stdout;
+    let places: Vec<&str> = text.lines().skip(1).map(str::trim_start).collect();
+    assert_eq!(
+        places,
+        [
+            "sectors 0 to 7 of members' data; member 1 is wrong, by P and Q: bytes 0 to 4095 of the array",
+            "sectors 128 to 135 of members' data; member 2 is wrong, by P and Q: its P",
+            "sectors 144 to 151 of members' data; within bytes 131072 to 262143 of the array",
+        ]
+    );
     let ran = filled.harness.ask("repair", &BY_BOTH);
     assert_eq!((ran.code, found(&ran, &FOUND)), (Some(1), vec![24, 16, 0]), "{ran:?}");
     let ran = filled.harness.ask("repair", &BY_BOTH[..2]);
@@ -138,6 +148,11 @@ fn a_member_that_is_not_trusted_is_mended() {
             let ran = filled.harness.ask("repair", &BY_BOTH);
             assert!(ran.code == Some(1) && ran.stderr.contains("has no P and Q"), "{ran:?}");
         }
+        let text = filled.harness.ask("check", &[]).stdout;
+        let places: Vec<&str> = text.lines().skip(1).map(str::trim_start).collect();
+        let from = ["sectors 0 to 15 of ", "sectors 128 to 143 of ", "sectors 256 to 271 of "];
+        let is_told = |(place, from): (&&str, &str)| place.starts_with(from);
+        assert!(places.len() == 3 && places.iter().zip(from).all(is_told), "{text}");
         let device = filled.harness.path("0");
         let ran = filled.harness.ask("repair", &["--distrust", &device, "--json"]);
         assert_eq!((ran.code, found(&ran, &FOUND)), (Some(0), vec![48, 48, 0]), "{ran:?}");

@@ -218,6 +218,7 @@ fn tell(event: &Event, names: &mut Names, options: &Assemble) {
         Event::BadBlocks { member, at, len } => {
             names.tell(&unreadable(*member, *at, *len));
         }
+        Event::Mismatch { at, len, guilty } => names.scrubs.differs(*at, *len, *guilty),
         Event::Mended { len, .. } => names.scrubs.mended(*len),
         Event::WaitsForRoom(member) => {
             names.tell(&format!("member {member} has no room; writes wait"))

@@ -231,7 +231,7 @@ impl Names {
             "journal": self.journal.as_ref().map(|path| path.display().to_string()),
             "work": work,
             "scrubs": self.scrubs.ended,
-            "scrubbed": self.scrubs.document(),
+            "scrubbed": self.scrubs.document(engine.array().geometry()),
             "file": fuse.map(|path| path.display().to_string()),
         })
     }

@@ -8,6 +8,7 @@ mod mounted;
 mod refused;
 mod scrubs;
 mod served;
+mod spares;
 mod stacked;
 
 use std::fs;

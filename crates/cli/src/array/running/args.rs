@@ -122,11 +122,17 @@ pub(crate) struct Fail {
 }
 
 /// Lets go of the device of a member that failed, or of a spare
+///
+/// A device that failed and in whose place another one is was let go of when that took its place; it is named by the
+/// status until it is removed.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab array remove data disk3.img\n  \
+    raidlab array remove data failed         all devices that failed, as mdadm's --remove failed")]
 pub(crate) struct Remove {
     #[command(flatten)]
     pub(crate) running: Running,
-    /// The member's number or device, or the spare
+    /// The member's number or device, a spare, a device that failed, or the word failed for all that did
     #[arg(value_name = "MEMBER")]
     pub(crate) member: String,
 }

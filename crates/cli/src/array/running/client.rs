@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::args::{Add, Check, Fail, Remove, Repair, Replace, Running, Scrubbing, Stop};
 use super::scrub;
 use super::socket::ask;
+use super::state::FAILED;
 use super::state::absolute;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -74,6 +75,9 @@ pub(in super::super) fn replace(options: &Replace) -> Result<(), Failure> {
 
 /// A member as it was given; a path means the same in the other process.
 fn named(member: &str) -> String {
+    if member == FAILED {
+        return member.to_owned();
+    }
     // What is no path is the name of an array below.
     let is_name = !member.contains('/') && Path::new(member).symlink_metadata().is_err();
     match member.parse::<u16>() {
@@ -273,6 +277,10 @@ pub(super) fn text(status: &Value) -> String {
     }
     for spare in status["spares"].as_array().map_or(&[][..], Vec::as_slice) {
         text.push_str(&format!("  spare     {}\n", spare.as_str().unwrap_or("")));
+    }
+    for failed in status["failed_devices"].as_array().map_or(&[][..], Vec::as_slice) {
+        let (path, was) = (failed["path"].as_str().unwrap_or(""), failed["was_member"].as_u64());
+        text.push_str(&format!("  failed    {path} (was member {})\n", was.unwrap_or(0)));
     }
     if let Some(log) = status["journal"].as_str() {
         text.push_str(&format!("  journal   {log}\n"));

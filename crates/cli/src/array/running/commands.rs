@@ -15,7 +15,7 @@ use super::floors::Floors;
 use super::metrics;
 use super::owner::Owner;
 use super::socket::VERSION;
-use super::state::{Mode, Names, absolute};
+use super::state::{FAILED, Mode, Names, absolute};
 use super::{open_device, serve};
 use crate::failure::Failure;
 
@@ -146,7 +146,17 @@ fn scrub(owner: &mut Owner, names: &Names, scrub: Scrub) -> Result<Value, Value>
 }
 
 fn remove(owner: &mut Owner, names: &mut Names, member: &str) -> Result<Value, Value> {
+    if member == FAILED {
+        return remove_failed(owner, names);
+    }
     let path = absolute(Path::new(member));
+    let is_meant = |failed: &PathBuf| {
+        let is_in_use = names.members.iter().flatten().any(|used| used == failed);
+        !is_in_use && (*failed == path || failed.as_path() == Path::new(member))
+    };
+    if let Some(index) = names.failed.iter().position(|(failed, _)| is_meant(failed)) {
+        return Ok(json!({ "done": let_go_of(names.failed.remove(index)) }));
+    }
     let is_meant = |spare: &PathBuf| *spare == path || spare.as_path() == Path::new(member);
     if let Some(index) = names.spares.iter().position(is_meant) {
         owner.with(move |engine| drop(engine.take_spare(index))).map_err(failed)?;
@@ -154,13 +164,42 @@ fn remove(owner: &mut Owner, names: &mut Names, member: &str) -> Result<Value, V
         return Ok(json!({ "done": format!("{} is no spare any more", path.display()) }));
     }
     let member = names.member(member).map_err(failed)?;
+    Ok(json!({ "done": take_out(owner, names, member)? }))
+}
+
+/// Takes out the device of a member that failed.
+fn take_out(owner: &mut Owner, names: &mut Names, member: MemberIndex) -> Result<String, Value> {
     on_engine(owner, move |engine| {
         // It is closed where it was opened.
         engine.take_out(member).map(drop)
     })?;
     let was = names.members[member.at()].take();
     let device = was.map_or_else(|| "nothing".to_owned(), |path| path.display().to_string());
-    Ok(json!({ "done": format!("{device} is let go of; member {member} is missing") }))
+    Ok(format!("{device} is let go of; member {member} is missing"))
+}
+
+fn let_go_of((device, member): (PathBuf, MemberIndex)) -> String {
+    format!("{} is let go of; another device is member {member}", device.display())
+}
+
+/// Lets go of all devices that failed.
+fn remove_failed(owner: &mut Owner, names: &mut Names) -> Result<Value, Value> {
+    let members = (0..names.members.len() as u16 / 2).map(MemberIndex);
+    let there: Vec<_> = members.filter(|member| names.members[member.at()].is_some()).collect();
+    let is_failed = move |engine: &mut Engine| {
+        there.into_iter().filter(|member| engine.array().is_failed(*member)).collect::<Vec<_>>()
+    };
+    let mut done: Vec<String> = names.failed.drain(..).map(let_go_of).collect();
+    for member in owner.with(is_failed).map_err(failed)? {
+        match take_out(owner, names, member) {
+            Ok(told) => done.push(told),
+            Err(error) => {
+                done.push(error["error"].as_str().unwrap_or_default().to_owned());
+                return Err(failed(done.join("\n")));
+            }
+        }
+    }
+    Ok(json!({ "done": if done.is_empty() { "no device failed".into() } else { done.join("\n") } }))
 }
 
 /// That a device may be written all over.
@@ -244,10 +283,11 @@ fn add(
     let shown = device.display();
     Ok(match taken {
         Some(member) => {
-            names.members[member.at()] = Some(device.to_owned());
+            names.took_over(member, device.to_owned());
             json!({ "done": format!("{shown} is rebuilt as member {member}") })
         }
         None => {
+            names.failed.retain(|(path, _)| path != device);
             names.spares.push(device.to_owned());
             json!({ "done": format!("{shown} waits as a spare") })
         }
@@ -312,7 +352,7 @@ fn come_back(
     })?;
     match back {
         Ok(()) => {
-            names.members[member.at()] = Some(device.to_owned());
+            names.took_over(member, device.to_owned());
             Ok(json!({ "done": format!("{} is member {member} again", device.display()) }))
         }
         Err(why) => Err(json!({

@@ -230,7 +230,7 @@ impl Floors {
         let shown = called.display().to_string();
         Ok(match taken {
             Some(member) => {
-                names.members[member.at()] = Some(called);
+                names.took_over(member, called);
                 json!({ "done": match place {
                     Some(_) => format!("{shown} is member {member} again"),
                     None => format!("{shown} is rebuilt as member {member}"),

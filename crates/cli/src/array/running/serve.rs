@@ -167,7 +167,7 @@ fn look(owner: &mut Owner, names: &mut Names, options: &Assemble) -> Result<bool
         Ok(Some(member)) => {
             let spare = names.spares.remove(0);
             names.tell(&format!("{} takes the place of member {member}", spare.display()));
-            names.members[member.at()] = Some(spare);
+            names.took_over(member, spare);
             hook(options, names, "SpareActive", Some(member.at()));
         }
         Ok(None) => {}

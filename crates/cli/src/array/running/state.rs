@@ -33,6 +33,9 @@ impl Mode {
     }
 }
 
+/// Instead of a device: all that failed, as mdadm's `--remove` has it.
+pub(super) const FAILED: &str = "failed";
+
 /// Names of an array and its devices.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
@@ -45,6 +48,9 @@ pub(super) struct Names {
     /// Devices of members, then of what is to replace them.
     pub(super) members: Vec<Option<PathBuf>>,
     pub(super) spares: Vec<PathBuf>,
+    /// Devices that failed and in whose places others are, which let go of them, with whose they were; until they are
+    /// removed.
+    pub(super) failed: Vec<(PathBuf, MemberIndex)>,
     /// The log device.
     journal: Option<PathBuf>,
     /// It was told that more is lost than the level survives.
@@ -74,6 +80,7 @@ impl Names {
             layout: String::new(),
             members: members.chain(order.iter().map(|_| None)).collect(),
             spares: spares.iter().copied().map(path).collect(),
+            failed: Vec::new(),
             journal: None,
             is_lost: false,
             failed_last: None,
@@ -156,6 +163,13 @@ impl Names {
         }
     }
 
+    /// A device has taken the place of a member that failed.
+    pub(super) fn took_over(&mut self, member: MemberIndex, device: PathBuf) {
+        self.failed.retain(|(path, _)| *path != device);
+        let before = self.members[member.at()].replace(device.clone());
+        self.failed.extend(before.filter(|path| *path != device).map(|path| (path, member)));
+    }
+
     /// A replacement is the member from now on.
     pub(super) fn replaced(&mut self, member: MemberIndex) {
         let place = member.at();
@@ -228,6 +242,12 @@ impl Names {
             "consistent": status.synced_to == raidlab_core::Sector::MAX,
             "members": members,
             "spares": self.spares.iter().map(|path| path.display().to_string()).collect::<Value>(),
+            "failed_devices": self
+                .failed
+                .iter()
+                .filter(|(path, _)| !self.members.iter().flatten().any(|used| used == path))
+                .map(|(path, member)| json!({ "path": path.display().to_string(), "was_member": member.0 }))
+                .collect::<Value>(),
             "journal": self.journal.as_ref().map(|path| path.display().to_string()),
             "work": work,
             "scrubs": self.scrubs.ended,

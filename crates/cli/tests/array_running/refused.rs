@@ -78,6 +78,16 @@ fn what_is_asked_for_besides_is_refused_before_the_array_begins() {
     fs::write(harness.path("y"), vec![7; 8 * MIB as usize]).unwrap();
     refused(&harness, &["--spare", &harness.path("y")], (3, "something stands on it"));
     refused(&harness, &["--spare", &harness.path("none")], (1, "none"));
+    // Not as large as the data of members, nor the place where these start; a large one comes first.
+    for len in [4 * MIB, MIB] {
+        fs::write(harness.path("small"), vec![0; len as usize]).unwrap();
+        let spares = ["--spare", &harness.path("x"), "--spare", &harness.path("small")];
+        let words = format!("small: it has {}MiB, and needs some 8MiB", len / MIB);
+        refused(&harness, &spares, (2, &words));
+        let blank =
+            |name: &str| fs::read(harness.path(name)).unwrap().iter().all(|byte| *byte == 0);
+        assert!(blank("x") && blank("small"), "a spare was written");
+    }
     refused(&harness, &["--fuse", &harness.path("none/data")], (2, "--fuse"));
     let program = harness.path("x");
     for (program, words) in [
@@ -88,6 +98,15 @@ fn what_is_asked_for_besides_is_refused_before_the_array_begins() {
     ] {
         refused(&harness, &["--program", &program], (2, words));
     }
+}
+
+/// What has no redundancy has no use for a spare.
+#[test]
+fn a_spare_of_no_use_is_refused() {
+    let harness = Harness::new("refused-raid0", "raid0 chunk=64K", 3, &[]);
+    fs::create_dir(harness.path("runtime")).unwrap();
+    let words = "--spare: raid0(3) chunk=64K has no redundancy";
+    refused(&harness, &["--spare", &harness.path("x")], (2, words));
 }
 
 /// The program hears of each member that fails and once of the array, also where that is stopped at once.

@@ -205,7 +205,8 @@ impl Md {
         let fresh = Fresh { sectors, block: device.logical_block(), number, id };
         let Some(kept) = model.like(fresh) else {
             let one = model.superblock();
-            let needed = Sectors(one.data_offset.saturating_add(one.size).saturating_add(24));
+            let behind = if one.super_offset > one.data_offset { 24 } else { 0 };
+            let needed = Sectors(one.data_offset.saturating_add(one.size).saturating_add(behind));
             return Err(format!("it has {sectors}, and needs some {needed}"));
         };
         let mut pieces = Vec::new();

@@ -13,6 +13,7 @@ mod owner;
 mod scrub;
 mod serve;
 mod socket;
+mod spares;
 mod state;
 
 use std::path::{Path, PathBuf};
@@ -100,7 +101,9 @@ impl Prepared {
             consent(path, self.options.overwrite, &array)?;
             Ok((path.clone(), device(path)?))
         };
-        let spares = self.options.spare.iter().map(claim).collect::<Result<Vec<_>, Failure>>()?;
+        let mut spares =
+            self.options.spare.iter().map(claim).collect::<Result<Vec<_>, Failure>>()?;
+        spares::check(&self.found, &mut spares)?;
         let mut started = start(&self.options, &self.found)?;
         for (path, spare) in spares {
             if let Err(error) = started.engine.add_spare(spare) {

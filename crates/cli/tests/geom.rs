@@ -516,6 +516,30 @@ fn labels(files: &[String]) -> Vec<(u32, u64)> {
     files.iter().map(label).collect()
 }
 
+/// An array that runs, for reading or writing, has the identity that its labels have.
+#[test]
+fn a_running_array_has_the_identity_of_its_labels() {
+    for kind in [Kind::Mirror, Kind::Raid3, Kind::Stripe, Kind::Concat] {
+        let shape = Shape::new(kind, &[64 * KIB; 3]);
+        let set = Set::new("geom-identity", &shape, |_, _| {});
+        let bytes = fs::read(&set.files[0]).unwrap();
+        let id = Label::parse(kind, &bytes[bytes.len() - 512..]).unwrap().id;
+        let known = format!("{}, ID {id}", kind.name());
+        let text = set.array("status", &set.files, &[]).good().stdout;
+        assert!(text.contains(&known), "{text}");
+        for flags in [&[][..], &["--write"]] {
+            let (run, client, line) = Run::serve(&set, &set.files, flags);
+            assert!(line.contains(&known), "{line}");
+            let text = raidlab(["array", "status", &set.path("s")]).good().stdout;
+            assert!(text.contains(&known) && !text.contains("UUID"), "{text}");
+            let document = status(&set.path("s"));
+            assert_eq!(document["geom"]["class"], kind.name());
+            assert_eq!(document["geom"]["id"], id);
+            run.stop(&set, client);
+        }
+    }
+}
+
 /// Written, killed in the midst, gone on with, degraded, written without a disk, and given it back.
 #[test]
 fn arrays_with_redundancy_are_written() {

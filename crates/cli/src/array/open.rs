@@ -7,6 +7,7 @@ use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineErrorKind, FileMember, FileOptions, LowerArray, Member, ReadHold,
 };
+use raidlab_metadata::geom::Kind;
 use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, Out, assemble, inspect};
 use raidlab_metadata::{Source, Unreadable};
 
@@ -16,6 +17,16 @@ use super::disk::{LOOKED_AT, look};
 use super::stack::{self, Part};
 use crate::failure::Failure;
 use crate::output;
+
+/// An array by labels of GEOM.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Labelled {
+    pub(super) kind: Kind,
+    /// Its number.
+    pub(super) id: u32,
+    /// Sectors of 512 bytes that the last sector of its devices has, which the label is in.
+    pub(super) sector: u32,
+}
 
 /// What was found on the devices that were given.
 #[derive(Clone)]
@@ -82,10 +93,14 @@ impl Found {
         !is_md && self.inspected.iter().any(|one| one.geom.is_some())
     }
 
-    /// Sectors of 512 bytes that the last sector of its devices has, where a label of GEOM is in it.
-    pub(super) fn geom_sector(&self) -> Option<u32> {
-        let mut labels = self.inspected.iter().filter_map(|one| one.geom.as_ref());
-        labels.next().filter(|_| self.is_geom()).map(|seen| seen.sector.0 as u32)
+    /// What an array of GEOM is known by while it runs.
+    pub(super) fn geom(&self) -> Option<Labelled> {
+        let labelled = |one: &Inspected| {
+            let seen = one.geom.as_ref()?;
+            let (label, sector) = (seen.whole()?, seen.sector.0 as u32);
+            Some(Labelled { kind: label.kind, id: label.id, sector })
+        };
+        self.inspected.iter().find_map(labelled).filter(|_| self.is_geom())
     }
 
     /// What is to be assembled.

@@ -248,13 +248,12 @@ pub(super) fn text(status: &Value) -> String {
         name => name,
     };
     let bytes = status["bytes"].as_u64().unwrap_or(0);
-    let mut text = format!(
-        "{name}: {}, {}, UUID {}, {}\n",
-        word("layout"),
-        Size(bytes),
-        word("array_uuid"),
-        word("mode")
-    );
+    let known = match (status["geom"]["class"].as_str(), status["geom"]["id"].as_u64()) {
+        (Some(class), Some(id)) => format!("{class}, ID {id}"),
+        _ => format!("UUID {}", word("array_uuid")),
+    };
+    let mut text =
+        format!("{name}: {}, {}, {known}, {}\n", word("layout"), Size(bytes), word("mode"));
     let out = status["missing"].as_u64().unwrap_or(0) + status["incomplete"].as_u64().unwrap_or(0);
     text.push_str(&match (status["lost"] == true, out) {
         (true, _) => "lost: more members are missing than the level survives".to_owned(),

@@ -270,7 +270,7 @@ fn add(
         _ => {}
     }
     consent(device, overwrite, &array).map_err(|error| refused(&error))?;
-    let (path, sector) = (device.to_owned(), names.geom_sector);
+    let (path, sector) = (device.to_owned(), names.geom.map(|one| one.sector));
     let taken = on_engine(owner, move |engine| {
         let count = engine.members().len() as u16;
         let mut places = (0..count).map(MemberIndex);

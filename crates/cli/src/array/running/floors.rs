@@ -93,7 +93,7 @@ fn start(
     let names = Names::new(mode, &paths, &joined.order, &joined.spares);
     let names = names.of(&joined.name, joined.array, &joined.layout).called(called);
     let names = names.logged_on(joined.journal.map(|given| paths[given].clone()));
-    let names = names.with_geom_sector(found.geom_sector());
+    let names = names.with_geom(found.geom());
     let filled = joined.replacement.map(|(given, member)| (paths[given].clone(), member));
     let names = names.replacing(filled);
     tell(&paths, &unused(&joined), &joined.notes);

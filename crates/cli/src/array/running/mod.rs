@@ -178,7 +178,7 @@ fn read(found: &Found, shown: &[PathBuf]) -> Result<Started, Failure> {
     let assembly = found.assembly()?;
     let order: Vec<_> = assembly.places.iter().map(|place| place.given).collect();
     let names = Names::new(Mode::Read, shown, &order, &[]);
-    let names = names.of(&assembly.name, assembly.array, &assembly.layout);
+    let names = names.of(&assembly.name, assembly.array, &assembly.layout).with_geom(found.geom());
     tell(shown, &assembly.out, &assembly.notes);
     Ok(Started { engine, names, lower: Vec::new() })
 }
@@ -215,7 +215,7 @@ fn write(options: &Assemble, found: &Found, shown: &[PathBuf]) -> Result<Started
     let names = Names::new(mode, shown, &joined.order, &joined.spares);
     let names = names.of(&joined.name, joined.array, &joined.layout);
     let names = names.logged_on(joined.journal.map(|given| shown[given].clone()));
-    let names = names.with_geom_sector(found.geom_sector());
+    let names = names.with_geom(found.geom());
     let filled = joined.replacement.map(|(given, member)| (shown[given].clone(), member));
     let names = names.replacing(filled);
     tell(shown, &unused(&joined), &joined.notes);

@@ -8,6 +8,7 @@ use raidlab_engine::Engine;
 use serde_json::{Value, json};
 
 use super::super::examine::uuid;
+use super::super::open::Labelled;
 use super::super::stack::short_name;
 use super::scrub::Scrubs;
 use crate::output::note;
@@ -58,8 +59,8 @@ pub(super) struct Names {
     /// The member that failed last since the work that goes on in the background began.
     pub(super) failed_last: Option<MemberIndex>,
     pub(super) scrubs: Scrubs,
-    /// Sectors of 512 bytes that the last sector of its devices has, of an array of GEOM.
-    pub(super) geom_sector: Option<u32>,
+    /// What an array of GEOM is known by.
+    pub(super) geom: Option<Labelled>,
 }
 
 impl Names {
@@ -85,7 +86,7 @@ impl Names {
             is_lost: false,
             failed_last: None,
             scrubs: Scrubs::default(),
-            geom_sector: None,
+            geom: None,
         }
     }
 
@@ -108,8 +109,8 @@ impl Names {
     }
 
     /// The same of an array of GEOM.
-    pub(super) fn with_geom_sector(self, geom_sector: Option<u32>) -> Self {
-        Self { geom_sector, ..self }
+    pub(super) fn with_geom(self, geom: Option<Labelled>) -> Self {
+        Self { geom, ..self }
     }
 
     /// The same of an array below another one, which is known by this name there.
@@ -231,6 +232,7 @@ impl Names {
             "schema_version": 1,
             "name": self.name,
             "array_uuid": uuid(&self.array),
+            "geom": self.geom.map(|one| json!({ "class": one.kind.name(), "id": one.id })),
             "layout": self.layout,
             "bytes": engine.array().capacity().bytes(),
             "mode": self.mode.name(),

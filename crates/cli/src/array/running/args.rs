@@ -77,7 +77,8 @@ pub(crate) struct Assemble {
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// The program is run with the event, the array and the member as arguments when a member fails, a rebuild ends
-    /// or a spare takes over, as `mdadm --monitor --program` does
+    /// or a spare takes over, as `mdadm --monitor --program` does: for one event after the other, beside the array, and
+    /// killed when it takes longer than a minute
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) program: Option<PathBuf>,
     /// Where commands come in [default: the array's name in the runtime directory]

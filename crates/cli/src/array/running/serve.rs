@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use super::args::Assemble;
 use super::commands;
 use super::floors::Floors;
+use super::hook::Hooks;
+use super::notify;
 use super::owner::{Ended, Owner};
 use super::socket::Asked;
 use super::state::{Mode, Names, kind};
-use super::{hook, notify};
 use crate::failure::Failure;
 use crate::output::{self, counted};
 
@@ -27,13 +28,27 @@ const STANDS_ON_IT: &str =
 /// How long a command is waited for when nothing goes on.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// Runs the array until it is stopped.
+/// Runs the array until it is stopped, and the program has heard of everything.
 pub(super) fn run(
-    mut owner: Owner,
-    mut names: Names,
+    owner: Owner,
+    names: Names,
     requests: &Receiver<Asked>,
     (options, stop): (&Assemble, &AtomicBool),
     floors: &mut Floors,
+) -> Result<(), Failure> {
+    let hooks = Hooks::new(options.program.as_deref(), &names);
+    // The members are let go of before the program is waited for.
+    let ended = attend((owner, names), requests, (options, stop), floors, &hooks);
+    hooks.end();
+    ended
+}
+
+fn attend(
+    (mut owner, mut names): (Owner, Names),
+    requests: &Receiver<Asked>,
+    (options, stop): (&Assemble, &AtomicBool),
+    floors: &mut Floors,
+    hooks: &Hooks,
 ) -> Result<(), Failure> {
     if !matches!(owner, Owner::Lower(_)) {
         let first = document(&mut owner, &names)?;
@@ -48,7 +63,7 @@ pub(super) fn run(
                 if command["do"] == "stop" {
                     let disconnect = command["disconnect"] == true;
                     // What happened until now is told first.
-                    look(&mut owner, &mut names, options).map_err(Failure::failed)?;
+                    look(&mut owner, &mut names, hooks).map_err(Failure::failed)?;
                     let ended = match owner.is_member() {
                         true => Err(Failure::Refused(STANDS_ON_IT.into())),
                         false => end(&mut owner, names.mode, (disconnect, false)),
@@ -81,7 +96,7 @@ pub(super) fn run(
             }
         }
         // Also what the last command led to, before an end.
-        is_busy = look(&mut owner, &mut names, options).map_err(Failure::failed)?;
+        is_busy = look(&mut owner, &mut names, hooks).map_err(Failure::failed)?;
         if stop.load(Ordering::Relaxed) {
             // Whoever ends the process has made up their mind: clients get what is under way.
             let ended = end(&mut owner, names.mode, (true, true));
@@ -151,7 +166,7 @@ pub(super) fn document(owner: &mut Owner, names: &Names) -> Result<Value, Failur
 }
 
 /// Takes note of what happened, and puts spares to use; whether something goes on.
-fn look(owner: &mut Owner, names: &mut Names, options: &Assemble) -> Result<bool, EngineError> {
+fn look(owner: &mut Owner, names: &mut Names, hooks: &Hooks) -> Result<bool, EngineError> {
     let is_writing = names.mode != Mode::Read;
     let (events, used, is_busy) = owner.with(move |engine| {
         let events = engine.take_events();
@@ -161,14 +176,14 @@ fn look(owner: &mut Owner, names: &mut Names, options: &Assemble) -> Result<bool
         (events, used, !engine.background().is_empty())
     })?;
     for event in events {
-        tell(&event, names, options);
+        tell(&event, names, hooks);
     }
     match used {
         Ok(Some(member)) => {
             let spare = names.spares.remove(0);
             names.tell(&format!("{} takes the place of member {member}", spare.display()));
             names.took_over(member, spare);
-            hook(options, names, "SpareActive", Some(member.at()));
+            hook(hooks, names, "SpareActive", Some(member.at()));
         }
         Ok(None) => {}
         Err(error) => {
@@ -179,7 +194,7 @@ fn look(owner: &mut Owner, names: &mut Names, options: &Assemble) -> Result<bool
     Ok(is_busy)
 }
 
-fn tell(event: &Event, names: &mut Names, options: &Assemble) {
+fn tell(event: &Event, names: &mut Names, hooks: &Hooks) {
     match event {
         Event::MemberFailed(member) => {
             let device = names.members[member.at()].as_ref().map(|path| path.display().to_string());
@@ -188,7 +203,7 @@ fn tell(event: &Event, names: &mut Names, options: &Assemble) {
                 "member {member} failed ({})",
                 device.as_deref().unwrap_or("missing")
             ));
-            hook(options, names, "Fail", Some(member.at()));
+            hook(hooks, names, "Fail", Some(member.at()));
         }
         // It comes again with each member that fails after.
         Event::ArrayFailed if names.is_lost => {}
@@ -196,16 +211,16 @@ fn tell(event: &Event, names: &mut Names, options: &Assemble) {
             names.is_lost = true;
             names
                 .tell("more members are lost than the level survives: nothing is written any more");
-            hook(options, names, "ArrayFailed", None);
+            hook(hooks, names, "ArrayFailed", None);
         }
         Event::Restored(member) => {
             names.tell(&format!("member {member} is fully in service"));
-            hook(options, names, "RebuildFinished", Some(member.at()));
+            hook(hooks, names, "RebuildFinished", Some(member.at()));
         }
         Event::Replaced(member) => {
             names.replaced(*member);
             names.tell(&format!("member {member} was replaced"));
-            hook(options, names, "RebuildFinished", Some(member.at()));
+            hook(hooks, names, "RebuildFinished", Some(member.at()));
         }
         Event::ReplacementFailed(member) => {
             let count = names.members.len() / 2;
@@ -263,10 +278,9 @@ fn broken_off(work: Work, by: Option<MemberIndex>) -> String {
     format!("{} was broken off{why}", kind(work))
 }
 
-/// Runs the administrator's program, if there is one.
-fn hook(options: &Assemble, names: &Names, event: &str, member: Option<usize>) {
-    let device = member.and_then(|member| names.members[member].as_deref());
-    hook::run(options.program.as_deref(), names, event, device);
+/// Has the administrator's program told, if there is one.
+fn hook(hooks: &Hooks, names: &Names, event: &str, member: Option<usize>) {
+    hooks.tell(event, member.and_then(|member| names.members[member].as_deref()));
 }
 
 #[cfg(test)]

@@ -36,6 +36,30 @@ fn rename(path: &str, name: &[u8]) {
     file.write_all_at(&bytes, 4096).unwrap();
 }
 
+/// An array that was just made is told from one that was not stopped cleanly, also where a member is missing.
+#[test]
+fn a_new_array_is_not_called_dirty() {
+    for (layout, version) in [
+        ("raid6 chunk=64K", "1.2"),
+        ("raid1", "1.0"),
+        ("raid10 chunk=64K", "1.1"),
+        ("raid6 chunk=64K", "0.90"),
+    ] {
+        let scratch = Scratch::new("array-new");
+        let paths = files(&scratch, &["a", "b", "c", "d"]);
+        array(&["create", layout, "--metadata", version], &paths).good();
+        let text = array(&["status"], &paths).good().stdout;
+        let words = "all members there; never synchronised yet, its first resync is pending";
+        assert!(text.contains(words) && !text.contains("cleanly"), "{layout}: {text}");
+        let document = array(&["status", "--json"], &paths).good().stdout;
+        assert!(document.contains("\"redundancy\": \"never synchronised\""), "{document}");
+        if layout.starts_with("raid6") {
+            let ran = array(&["status"], &paths[1..]);
+            assert!(ran.stderr.contains("parity was never made"), "{layout}: {ran:?}");
+        }
+    }
+}
+
 /// No name from a superblock reaches the terminal, or mdadm.conf, as it is there.
 #[test]
 fn names_of_superblocks_are_escaped_wherever_they_are_printed() {

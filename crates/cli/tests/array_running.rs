@@ -131,6 +131,27 @@ fn the_status_says_what_keeps_redundancy_consistent() {
     }
 }
 
+/// The first resync of a new array is not said to be for the sake of an unclean stop.
+#[test]
+fn a_new_array_is_synchronised_first() {
+    let harness = Harness::new("running-new", "raid6 chunk=64K", 4, &[]);
+    let devices = ["0", "1", "2", "3"];
+    let mut assembling = harness.assembling(&devices, &["--write"]);
+    let mut run = Run(assembling.stderr(Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(run.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    harness.until("\"consistent\": true");
+    let mut stderr = run.0.stderr.take().unwrap();
+    harness.stop(run);
+    let mut told = String::new();
+    stderr.read_to_string(&mut told).unwrap();
+    let words = "it was never synchronised yet: ";
+    assert!(told.contains(words) && !told.contains("not stopped cleanly"), "{told}");
+    let status = ["array".into(), "status".into()].into_iter();
+    let found = raidlab(status.chain(devices.map(|device| harness.path(device))));
+    assert!(found.stdout.contains("all members there; stopped cleanly"), "{found:?}");
+}
+
 /// What has no redundancy is not compared, and nothing keeps it consistent.
 #[test]
 fn an_array_without_redundancy_has_nothing_to_check() {

@@ -18,6 +18,7 @@ pub(crate) mod running;
 mod scan;
 mod stack;
 mod status;
+mod synced;
 mod targets;
 
 use std::path::PathBuf;

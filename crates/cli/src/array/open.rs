@@ -15,6 +15,7 @@ use super::args::Members;
 use super::ddf;
 use super::disk::{LOOKED_AT, look};
 use super::stack::{self, Part};
+use super::synced::Synced;
 use crate::failure::Failure;
 use crate::output;
 
@@ -128,8 +129,21 @@ impl Found {
             }
             _ => String::new(),
         };
+        let never = match cannot {
+            Cannot::DirtyDegraded(_) if Synced::of(&self.inspected) == Some(Synced::Never) => {
+                "\n  it was never synchronised yet: parity was never made of what the members hold"
+            }
+            _ => "",
+        };
         let beside = self.beside.iter().map(|one| format!("\n  {one}")).collect::<String>();
-        format!("{cannot}{}{halves}{beside}", lines.collect::<String>())
+        format!("{cannot}{}{halves}{never}{beside}", lines.collect::<String>())
+    }
+
+    /// Whether redundancy is consistent.
+    pub(super) fn synced(&self, assembly: &Assembly) -> Synced {
+        let members = assembly.places.iter().filter_map(|one| one.given);
+        let said = Synced::of(members.map(|given| &self.inspected[given]));
+        said.unwrap_or(if assembly.clean { Synced::Clean } else { Synced::Dirty })
     }
 
     /// How new what a device says is, as a number to compare and in words.

@@ -12,6 +12,7 @@ use super::examine::uuid;
 use super::geom;
 use super::open::Found;
 use super::running::client;
+use super::synced::Synced;
 use crate::failure::Failure;
 use crate::json::pretty;
 use crate::output;
@@ -54,7 +55,7 @@ pub(super) fn capacity(assembly: &Assembly) -> u64 {
 }
 
 /// What it is, and what of it is there.
-fn state(assembly: &Assembly) -> String {
+fn state(found: &Found, assembly: &Assembly) -> String {
     let missing = assembly.missing();
     let whole = match missing.len() {
         0 => "all members there".to_owned(),
@@ -64,10 +65,12 @@ fn state(assembly: &Assembly) -> String {
             format!("degraded, without members {}", list.join(", "))
         }
     };
-    let stopped = match (assembly.clean, assembly.dirty_bits) {
-        (true, _) => "stopped cleanly".to_owned(),
-        (false, None) => "not stopped cleanly".to_owned(),
-        (false, Some((dirty, bits))) => {
+    let stopped = match (found.synced(assembly), assembly.dirty_bits) {
+        (Synced::Clean, _) => "stopped cleanly".to_owned(),
+        (Synced::Never, _) => "never synchronised yet, its first resync is pending".to_owned(),
+        (Synced::Partly(to), _) => format!("stopped during a resync, which had come to {to}"),
+        (Synced::Dirty, None) => "not stopped cleanly".to_owned(),
+        (Synced::Dirty, Some((dirty, bits))) => {
             format!("not stopped cleanly, {dirty} of {bits} ranges may be inconsistent")
         }
     };
@@ -81,7 +84,8 @@ fn text(found: &Found, assembly: &Assembly) -> String {
         None => format!("events {}, UUID {}", assembly.events, uuid(&assembly.array)),
     };
     let size = Size(capacity(assembly));
-    let mut text = format!("{name}: {}, {size}, {known}\n{}\n\n", assembly.layout, state(assembly));
+    let mut text =
+        format!("{name}: {}, {size}, {known}\n{}\n\n", assembly.layout, state(found, assembly));
     for (place, one) in assembly.places.iter().enumerate() {
         let device = one
             .given
@@ -146,6 +150,7 @@ fn as_json(found: &Found) -> Value {
             "bad_sectors": one.bad.iter().map(|(_, _, len)| len.0).sum::<u64>(),
         })
     });
+    let synced = found.synced(assembly);
     let is_log = |out: &&Out| out.why == Why::Journal;
     let log = assembly.out.iter().find(is_log).map(|out| path(out.given));
     let out = assembly.out.iter().filter(|out| !is_log(out)).map(|out| {
@@ -161,6 +166,11 @@ fn as_json(found: &Found) -> Value {
         "events": assembly.events,
         "geom": assembly.geom.as_ref().map(geom::state_as_json),
         "clean": assembly.clean,
+        "redundancy": synced.name(),
+        "resynced_sectors": match synced {
+            Synced::Partly(to) => Some(to.0),
+            Synced::Clean | Synced::Never | Synced::Dirty => None,
+        },
         "missing": assembly.missing(),
         "members": members.collect::<Value>(),
         "journal": log,

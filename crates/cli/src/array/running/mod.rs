@@ -25,6 +25,7 @@ use raidlab_targets::{NbdLimits, hold_memory};
 
 use super::open::Found;
 use super::overlay;
+use super::synced::Synced;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, note};
@@ -310,6 +311,11 @@ fn tell_beginning(engine: &Engine, inspected: &[Inspected], names: &Names) {
     };
     let is_dirty = inspected.iter().any(is_dirty);
     if resync.0 > 0 && is_dirty {
-        names.tell(&format!("it was not stopped cleanly: {resync} are made consistent"));
+        let why = match Synced::of(inspected) {
+            Some(Synced::Never) => "it was never synchronised yet",
+            Some(Synced::Partly(_)) => "it was stopped during a resync",
+            _ => "it was not stopped cleanly",
+        };
+        names.tell(&format!("{why}: {resync} are made consistent"));
     }
 }

@@ -60,6 +60,47 @@ fn a_new_array_is_not_called_dirty() {
     }
 }
 
+/// A filesystem that was made since a member lost its superblock is not taken for nothing, wherever metadata stand.
+#[test]
+fn metadata_do_not_go_back_over_a_filesystem_unasked() {
+    for version in ["0.90", "1.0", "1.1", "1.2"] {
+        let scratch = Scratch::new("array-restore-over");
+        let paths = files(&scratch, &["a", "b"]);
+        let flags = ["create", "raid1", "--assume-clean", "--metadata", version];
+        array(&flags, &paths).good();
+        let saved = scratch.path().join("saved").to_str().unwrap().to_owned();
+        array(&["dump-metadata", "--to", &saved], &paths).good();
+        let whole = fs::read(&paths[0]).unwrap();
+        let restore = |flags: &[&str]| {
+            let words = ["restore-metadata", "--from", &saved, "--destructive"];
+            array(&[&words[..], flags].concat(), &paths[..1])
+        };
+        // The array's own filesystem is no obstacle where the superblock is there, nor is a blank device.
+        let at_end = ["0.90", "1.0"].contains(&version);
+        let mut own = whole.clone();
+        if at_end {
+            own[0x438..0x43a].copy_from_slice(&[0x53, 0xef]);
+        }
+        for bytes in [own, vec![0; whole.len()]] {
+            fs::write(&paths[0], bytes).unwrap();
+            restore(&[]).good();
+        }
+        let mut other = vec![0; whole.len()];
+        other[0x438..0x43a].copy_from_slice(&[0x53, 0xef]);
+        fs::write(&paths[0], &other).unwrap();
+        let ran = restore(&[]);
+        assert!(ran.code == Some(3) && ran.stderr.contains("--overwrite"), "{ran:?}");
+        // With 1.1 it stands where the metadata were.
+        let words = "an ext2, ext3 or ext4 filesystem stands at its start";
+        assert!(version == "1.1" || ran.stderr.contains(words), "{version}: {ran:?}");
+        assert!(ran.stderr.contains("what the array holds") == at_end, "{version}: {ran:?}");
+        assert!(fs::read(&paths[0]).unwrap() == other, "something was written");
+        restore(&["--overwrite"]).good();
+        let found = array(&["status"], &paths).good().stdout;
+        assert!(found.contains("all members there"), "{found}");
+    }
+}
+
 /// No name from a superblock reaches the terminal, or mdadm.conf, as it is there.
 #[test]
 fn names_of_superblocks_are_escaped_wherever_they_are_printed() {

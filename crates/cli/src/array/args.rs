@@ -355,7 +355,8 @@ pub(crate) struct Restore {
     /// Where from: the directory of `dump-metadata`
     #[arg(long, value_name = "DIR")]
     pub(crate) from: PathBuf,
-    /// Also onto what holds another array's superblock, or anything else, where the metadata were
+    /// Also onto what holds another array's superblock, or anything else, where the metadata were, and onto what lost
+    /// its superblock and begins with a filesystem, a partition table or the like
     #[arg(long)]
     pub(crate) overwrite: bool,
     #[command(flatten)]

@@ -13,6 +13,7 @@ use raidlab_metadata::md::{Aside, BitmapSeen, Inspected, Superblock, inspect};
 use super::args::{Dump, Restore};
 use super::disk::Disk;
 use super::examine::uuid;
+use super::signature;
 use crate::consent;
 use crate::failure::Failure;
 use crate::output;
@@ -141,7 +142,16 @@ fn other(
             return Ok(Some("something else stands where its metadata were".into()));
         }
     }
-    Ok(None)
+    // Whoever made a filesystem of it since may have left the places of metadata alone.
+    let start = signature::at_start(there);
+    let start = start.map_err(|_| io::Error::other("its start cannot be read"))?;
+    Ok(start.map(|what| match one.data_offset {
+        0 => format!(
+            "its superblock is lost and {what} stands at its start, which may be what the array holds, whose data \
+             begin there, or something that was made since"
+        ),
+        _ => format!("its superblock is lost and {what} stands at its start, before the array's data"),
+    }))
 }
 
 /// A block device that nobody else uses.

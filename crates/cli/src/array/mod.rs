@@ -16,6 +16,7 @@ mod open;
 mod overlay;
 pub(crate) mod running;
 mod scan;
+mod signature;
 mod stack;
 mod status;
 mod synced;

@@ -39,6 +39,9 @@ pub struct Mismatch {
     pub expected: u8,
     /// What is there.
     pub found: u8,
+    /// A second look found wrong bytes in the same sector. Where it found the right ones the first look was given what
+    /// the member does not hold, by the drive or on the way from it.
+    pub confirmed: bool,
 }
 
 impl fmt::Display for Mismatch {
@@ -56,6 +59,12 @@ impl fmt::Display for Mismatch {
         if let Some(offset) = self.array_offset {
             write!(f, ", byte {offset} of the array")?;
         }
-        write!(f, ": expected {:#04x}, found {:#04x}", self.expected, self.found)
+        write!(f, ": expected {:#04x}, found {:#04x}", self.expected, self.found)?;
+        match self.confirmed {
+            true => Ok(()),
+            false => f.write_str(
+                ", and the right byte at a second look: it does not read the same twice",
+            ),
+        }
     }
 }

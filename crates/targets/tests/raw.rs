@@ -1,14 +1,16 @@
 //! The raw target: workloads run, what they read is verified, wrong bytes are found and named.
 
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::common::{Random, TestDirectory, file_members, layouts, memory_members};
+use raidlab_core::contract::{IoOp, IoOutcome};
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileIo, FileMember, FileOptions, Holding, MdOptions,
-    Member, NullMember,
+    Member, MemberRequest, MemberStore, NullMember,
 };
 use raidlab_metadata::md::{Creation, Device as MdDevice, Version, WantedBitmap};
 use raidlab_targets::{RawTarget, RunDirectory};
@@ -185,8 +187,72 @@ fn the_sweep_finds_any_flipped_byte() {
                 assert_eq!(found.len(), 1, "{layout}, member {member}, byte {at}, {holds:?}");
                 assert_eq!(found[0].member, Some(MemberIndex(member)));
                 assert_eq!(found[0].member_offset, at as u64);
+                assert!(found[0].confirmed);
             }
             flip(&mut target, member, at);
+        }
+    }
+}
+
+/// A store that gives a wrong byte at one read of it, and the right one at the next.
+struct Lying {
+    bytes: Vec<u8>,
+    /// The byte; none has the largest number.
+    at: Arc<AtomicUsize>,
+}
+
+impl MemberStore for Lying {
+    fn sectors(&self) -> Sectors {
+        MEMBER
+    }
+
+    fn submit(&mut self, request: MemberRequest) {
+        let from = request.at().bytes() as usize;
+        let range = from..from + request.len().bytes() as usize;
+        match request.op() {
+            IoOp::Read => {
+                let mut bytes = self.bytes[range.clone()].to_vec();
+                let at = self.at.load(Ordering::Relaxed);
+                if range.contains(&at) {
+                    bytes[at - from] ^= 1;
+                    self.at.store(usize::MAX, Ordering::Relaxed);
+                }
+                request.complete_read(&bytes);
+            }
+            IoOp::Write => {
+                self.bytes[range].copy_from_slice(request.payload());
+                request.complete(IoOutcome::Ok);
+            }
+            IoOp::WriteZeroes | IoOp::Discard => {
+                self.bytes[range].fill(0);
+                request.complete(IoOutcome::Ok);
+            }
+            IoOp::Flush => request.complete(IoOutcome::Ok),
+        }
+    }
+}
+
+/// A wrong byte that is right at a second look was read all the same.
+#[test]
+fn what_a_second_look_does_not_confirm_is_told() {
+    for layout in ["raid1(3)", "raid5(3) chunk=8K", "raid6(4) chunk=8K"] {
+        let layout: Layout = layout.parse().expect("is a layout");
+        let lies = Arc::new(AtomicUsize::new(usize::MAX));
+        let mut members = memory_members(layout.drives(), MEMBER);
+        let bytes = vec![0; MEMBER.bytes() as usize];
+        members[1] = Lying { bytes, at: Arc::clone(&lies) }.into();
+        let engine = Engine::new(&EngineConfig::new(layout.clone()), members).unwrap();
+        let mut target = RawTarget::new(engine, true).unwrap();
+        fill_all(&mut target);
+        for at in [0, 8191, 70_001] {
+            assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
+            lies.store(at, Ordering::Relaxed);
+            let found = target.verify_members(&GO).unwrap();
+            assert_eq!(found.len(), 1, "{layout}: {at}");
+            let one = &found[0];
+            assert_eq!((one.member, one.member_offset), (Some(MemberIndex(1)), at as u64));
+            assert_eq!((one.expected ^ one.found, one.confirmed), (1, false), "{layout}: {one}");
+            assert!(one.to_string().contains("the right byte at a second look"), "{one}");
         }
     }
 }

@@ -51,6 +51,13 @@ pub(super) struct Area {
     pub(super) end: u64,
 }
 
+/// A sector that does not hold what it should.
+pub(super) struct Wrong {
+    pub(super) place: Place,
+    /// What was read.
+    pub(super) bytes: [u8; SECTOR],
+}
+
 /// Reads what is known of every member in its area and compares it: the first wrong sector of each.
 ///
 /// # Errors
@@ -60,7 +67,7 @@ pub(super) fn sweep(
     areas: &[Area],
     known: &Known<'_>,
     cancel: &AtomicBool,
-) -> Result<Vec<Place>, EngineError> {
+) -> Result<Vec<Wrong>, EngineError> {
     let all = (0..).map(MemberIndex).zip(members).zip(areas.iter().copied());
     let mut shares: Vec<Vec<_>> = Vec::new();
     for (n, ((index, member), area)) in all.filter(|(_, area)| area.end > 0).enumerate() {
@@ -89,7 +96,7 @@ pub(super) fn sweep(
         }
         Ok::<_, EngineError>(found)
     })?;
-    found.sort_by_key(|place| place.member);
+    found.sort_by_key(|one| one.place.member);
     Ok(found)
 }
 
@@ -135,7 +142,7 @@ impl Known<'_> {
         Area { start, end }: Area,
         runs: &[u64],
         cancel: &AtomicBool,
-    ) -> Result<Option<Place>, EngineError> {
+    ) -> Result<Option<Wrong>, EngineError> {
         let mut memory = vec![0; RUN as usize * SECTOR + ALIGNMENT];
         let skip = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
         let mut blocks = Blocks::default();
@@ -154,7 +161,10 @@ impl Known<'_> {
             let bytes = &mut memory[skip..skip + run as usize * SECTOR];
             member.read_direct(Sector(at) + start, bytes)?;
             if let Some(sector) = self.wrong_in(index, at, bytes, &mut blocks) {
-                return Ok(Some(Place { member: index, at: Sector(sector) }));
+                let place = Place { member: index, at: Sector(sector) };
+                let mut read = [0; SECTOR];
+                read.copy_from_slice(&bytes[(sector - at) as usize * SECTOR..][..SECTOR]);
+                return Ok(Some(Wrong { place, bytes: read }));
             }
         }
         Ok(None)

@@ -9,7 +9,7 @@ use raidlab_workload::processes::Asked;
 use raidlab_workload::raw::Request;
 
 use super::batch::Client;
-use super::known::{Area, Expected, Known, sweep};
+use super::known::{Area, Expected, Known, Wrong, sweep};
 use super::pattern::{self, BLOCK};
 use super::{RawTarget, Source};
 
@@ -82,6 +82,7 @@ impl RawTarget {
             holding: None,
             expected: expected[(offset % BLOCK) as usize],
             found,
+            confirmed: true,
         })
     }
 
@@ -105,7 +106,8 @@ impl RawTarget {
     /// P and Q against those of the pattern of their stripe. Untimed. Members out of service are left out,
     /// and what is not rebuilt yet.
     ///
-    /// Gives the first wrong byte of each member.
+    /// Gives the first wrong byte of each member, after a second look at its sector; one that is right then is not
+    /// [`confirmed`](Mismatch::confirmed).
     ///
     /// # Errors
     /// When a member cannot be read, [`EngineErrorKind::NotSupported`] for null members,
@@ -133,8 +135,10 @@ impl RawTarget {
         let known = Known { members, geometry, versions, zeroed: self.zeroed };
         let wrong = sweep(self.engine.members_mut(), &areas, &known, cancel)?;
         let mut found = Vec::new();
-        for place in wrong {
-            found.extend(self.check_sector(place)?);
+        for Wrong { place, bytes } in wrong {
+            let second = self.check_sector(place)?;
+            let unconfirmed = |first| Mismatch { confirmed: false, ..first };
+            found.extend(second.or_else(|| self.compare(place, &bytes).map(unconfirmed)));
         }
         Ok(found)
     }
@@ -156,6 +160,7 @@ impl RawTarget {
             holding: Some(holding),
             expected: expected[position],
             found: found[position],
+            confirmed: true,
         })
     }
 

@@ -182,7 +182,10 @@ fn rows(geometry: &Geometry) -> Option<(u64, u64)> {
 /// A place in words, by its document.
 fn place(one: &Value) -> String {
     let number = |key: &str| one[key].as_u64().unwrap_or(0);
-    let sectors = format!("sectors {} to {}", number("from_sector"), number("to_sector") - 1);
+    let sectors = match (number("from_sector"), number("to_sector").saturating_sub(1)) {
+        (one, same) if one == same => format!("sector {one}"),
+        (from, last) => format!("sectors {from} to {last}"),
+    };
     if one["of"] == "array" {
         return format!("{sectors} of the array");
     }
@@ -319,6 +322,8 @@ mod tests {
         let copies = self::geometry(Level::Raid1, 2);
         let one = Differing { from: 16, to: 24, guilty: None }.document(&copies);
         assert_eq!(place(&one), "sectors 16 to 23 of the array");
+        let alone = Differing { from: 16, to: 17, guilty: None }.document(&copies);
+        assert_eq!(place(&alone), "sector 16 of the array");
         assert_eq!((&one["array_from"], &one["array_to"]), (&json!(8192), &json!(12288)));
     }
 }

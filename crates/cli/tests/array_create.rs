@@ -52,7 +52,10 @@ fn a_new_array_is_not_called_dirty() {
         let words = "all members there; never synchronised yet, its first resync is pending";
         assert!(text.contains(words) && !text.contains("cleanly"), "{layout}: {text}");
         let document = array(&["status", "--json"], &paths).good().stdout;
-        assert!(document.contains("\"redundancy\": \"never synchronised\""), "{document}");
+        let examined = array(&["examine", "--json"], &paths[..1]).good().stdout;
+        for document in [document, examined] {
+            assert!(document.contains("\"redundancy\": \"never synchronised\""), "{document}");
+        }
         if layout.starts_with("raid6") {
             let ran = array(&["status"], &paths[1..]);
             assert!(ran.stderr.contains("parity was never made"), "{layout}: {ran:?}");

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::args::Examine;
 use super::stack::{self, Part};
+use super::synced::Synced;
 use super::{ddf, disk, examine_v0, geom, scan};
 use crate::failure::Failure;
 use crate::json::pretty;
@@ -464,6 +465,7 @@ fn as_json(path: &Path, inspected: &Inspected) -> Value {
             "super_offset_sectors": one.super_offset,
             "rebuilt_to_sectors": one.rebuilt_to(),
             "clean": one.is_clean(),
+            "redundancy": Synced::by(one).name(),
             "device_uuid": one.v0.is_none().then(|| uuid(&one.device)),
             "device_number": one.number,
             "role": role,

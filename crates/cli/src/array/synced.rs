@@ -20,9 +20,13 @@ impl Synced {
     /// By the newest of the superblocks of an array's devices, if they have any.
     pub(super) fn of<'a>(devices: impl IntoIterator<Item = &'a Inspected>) -> Option<Self> {
         let superblocks = devices.into_iter().filter_map(Inspected::superblock);
+        superblocks.max_by_key(|one| one.events).map(Self::by)
+    }
+
+    /// By this superblock.
+    pub(super) fn by(one: &Superblock) -> Self {
         // Version 0.90 begins with the first event.
-        let said = |one: &Superblock| Self::said((one.events, one.v0.is_some().into()), one.resync);
-        superblocks.max_by_key(|one| one.events).map(said)
+        Self::said((one.events, one.v0.is_some().into()), one.resync)
     }
 
     /// Of an array with so many events, where a new one has so many: whoever starts it adds to them.

@@ -40,6 +40,7 @@ fn drive(config: &Config, said: Superblock) -> Examined {
 }
 
 const BITMAP: Consistency = Consistency::Bitmap { chunk: Sectors(8) };
+const JOURNAL: Consistency = Consistency::Journal { sectors: Sectors(64) };
 const PPL: Consistency = Consistency::PartialParity { slots: 8 };
 
 #[test]
@@ -52,6 +53,7 @@ fn a_replacement_goes_on_where_everything_is_known_of_it() {
         (config(BITMAP), dirty(), Ok(TO)),
         (config(PPL), newest(), Ok(TO)),
         (config(PPL), dirty(), Err(Unusable::LogUnknown)),
+        (config(JOURNAL), newest(), Err(Unusable::LogUnknown)),
         (mirror(3), newest(), Ok(TO)),
         (mirror(3), dirty(), Ok(Sector(0))),
         // A resync was broken off.
@@ -254,6 +256,45 @@ fn what_the_bitmap_names_is_copied_again() {
     let below: Vec<u64> = writes.map(|io| io.at.0).filter(|at| *at < from.0).collect();
     assert!(below.contains(&0), "{below:?}");
     assert!(below.iter().all(|at| *at < 8), "the first bit's rows, and no others: {below:?}");
+}
+
+/// A start replays the journal to the members before it knows what replaces them: a drive that is not complete is
+/// named by none.
+#[test]
+fn with_a_journal_a_replacement_is_named_as_it_takes_over() {
+    let config = paced(raid5(3, JOURNAL));
+    let mut driver = Driver::new(&config);
+    assert_eq!(driver.write(0, &[7; 64]), Outcome::Done);
+    driver.run_until_idle(60);
+    let sectors = Sectors(MEMBER);
+    driver.input(Input::Admin(Admin::Replace { member: ONE, sectors, consent: true }));
+    let mut named = 0;
+    while !driver.events.contains(&Event::Replaced(ONE)) {
+        step(&mut driver);
+        if let Some(one) = driver.records.superblock(OTHER) {
+            assert_eq!((one.replacing, one.replaced_to), ([0b10, 0], Sector::MAX));
+            named += 1;
+        }
+    }
+    assert!(named > 0);
+}
+
+/// What superblocks say is there is there: who goes on with it need not look at the bitmap.
+#[test]
+fn while_it_goes_by_the_bitmap_a_replacement_claims_no_more_than_it_has() {
+    let config = paced(raid5(3, BITMAP));
+    let mut driver = cut_off(&config);
+    let newest = driver.records.superblock(0).expect("it was told");
+    assert!(resume(&mut driver, &config) >= TO);
+    let is_new =
+        |driver: &Driver| driver.records.superblock(0).filter(|one| one.events > newest.events);
+    let said = loop {
+        if let Some(said) = is_new(&driver) {
+            break said;
+        }
+        step(&mut driver);
+    };
+    assert_eq!((said.replacing, said.replaced_to), ([0b10, 0], Sector(0)));
 }
 
 #[test]

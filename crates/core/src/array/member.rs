@@ -168,6 +168,16 @@ impl Members {
         (known.kept_to, known.named_to, known.hole_from) = (kept_to, named_to, u64::MAX);
     }
 
+    /// This member, if it has a replacement.
+    pub(super) fn taking_over(&self, member: Option<MemberIndex>) -> MemberSet {
+        let mut set = MemberSet::NONE;
+        member
+            .into_iter()
+            .filter(|one| self.replacing.contains(*one))
+            .for_each(|one| set.insert(one));
+        set
+    }
+
     /// Whether a replacement goes by the bitmap, which must go on naming what it lacks.
     pub(super) fn is_replacing_by_bitmap(&self, setup: &Setup) -> bool {
         self.replacing.iter().any(|member| self[setup.replacement(member)].named_to > 0)

@@ -58,14 +58,21 @@ impl Array {
             return Err(Unusable::BadBlocks);
         }
         let sectors = carried.parameters.data;
-        let clean = ours.clean && ours.synced_to == Sector::MAX && !self.is_replaying();
         let good_to = match self.mode() {
-            _ if clean || self.resumes_dirty() => theirs.replaced_to,
+            // What was replayed went to the members alone.
+            Consistency::Journal { .. } => return Err(Unusable::LogUnknown),
+            _ if self.was_stopped_cleanly() || self.resumes_dirty() => theirs.replaced_to,
             Consistency::Bitmap { .. } => theirs.replaced_to,
             // What its log holds may not be what the member's does.
             Consistency::PartialParity { .. } => return Err(Unusable::LogUnknown),
             _ => Sector(0),
         };
         Ok((Admin::ResumeReplace { member, sectors, good_to }, good_to))
+    }
+
+    /// Whether nothing was being written when the array ended that was just assembled, and redundancy is consistent.
+    pub(crate) fn was_stopped_cleanly(&self) -> bool {
+        let newest = self.newest_superblock();
+        newest.clean && newest.synced_to == Sector::MAX && !self.is_replaying()
     }
 }

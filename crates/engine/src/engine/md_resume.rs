@@ -18,12 +18,15 @@ impl Engine {
         device: Member,
         found: &mut MdFound,
     ) {
+        let name = match &device {
+            Member::File(file) => file.path().display().to_string(),
+            _ => format!("device {} of those given", given + 1),
+        };
         let resumed = self.begin_again(MemberIndex(of), device);
         let joined = &mut found.joined;
         match resumed {
             Ok(good_to) => joined.notes.push(format!(
-                "device {} of those given goes on replacing member {of}, from sector {} of it on",
-                given + 1,
+                "{name} goes on replacing member {of}, from sector {} of it on",
                 good_to.0
             )),
             Err(why) => {

@@ -39,7 +39,7 @@ pub enum Why {
     Spare,
     /// The log device of a journal.
     Journal,
-    /// It is to replace a member that is still there.
+    /// It is to replace a member, and has not taken its place.
     Replacement,
     /// The same, and does not go on being filled; why.
     NotResumed(String),
@@ -73,7 +73,7 @@ impl fmt::Display for Why {
             Self::Rebuilding(to) => write!(f, "being rebuilt, good up to sector {} only", to.0),
             Self::Spare => f.write_str("a spare"),
             Self::Journal => f.write_str("the journal"),
-            Self::Replacement => f.write_str("to replace a member that is still there"),
+            Self::Replacement => f.write_str("to replace a member, and not in its place yet"),
             Self::NotResumed(why) => write!(
                 f,
                 "was to replace a member, and cannot go on with it: {why}; `array replace` begins anew"
@@ -629,7 +629,10 @@ fn out_of_date(one: &Superblock, newest: &Superblock, purpose: Purpose) -> Optio
         return Some(Why::Failed);
     }
     let is_out = purpose == Purpose::Read;
-    one.rebuilt_to().filter(|_| is_out).map(|to| Why::Rebuilding(Sector(to)))
+    one.rebuilt_to().filter(|_| is_out).map(|to| match one.features.has(Features::REPLACEMENT) {
+        true => Why::Replacement,
+        false => Why::Rebuilding(Sector(to)),
+    })
 }
 
 /// A replacement that has everything serves when the member it replaces does not: for reading when that is not there;

@@ -87,7 +87,7 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
     };
     let log_header = log_header(all, &assembly.places, consistency)?;
     writable(newest)?;
-    let replacement = replacement(&mut assembly)?;
+    let replacement = replacement(all, &mut assembly)?;
     assembly.notes.extend(with.iter().enumerate().filter_map(in_units));
     let mut state = state(&with, newest, consistency, all, &assembly.places);
     let filled = replacement.and_then(|(given, _)| all[given].superblock());
@@ -315,7 +315,13 @@ fn writable(newest: &Superblock) -> Result<(), Cannot> {
 }
 
 /// The device that is to replace a member, which is none of those that are out where that member is there.
-fn replacement(assembly: &mut super::Assembly) -> Result<Option<(usize, u16)>, Cannot> {
+fn replacement(
+    all: &[Inspected],
+    assembly: &mut super::Assembly,
+) -> Result<Option<(usize, u16)>, Cannot> {
+    let is_unknown = |out: &&mut Out| out.why == Why::Replacement && all[out.given].bad.is_none();
+    let unknown = assembly.out.iter_mut().filter(is_unknown);
+    unknown.for_each(|out| out.why = Why::BadBlocksUnreadable);
     let places = &assembly.places;
     let is_beside = |out: &Out| {
         let seat = out.place.and_then(|place| places.get(usize::from(place)));

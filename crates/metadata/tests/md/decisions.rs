@@ -104,6 +104,13 @@ fn a_replacement_serves_for_its_member_when_it_alone_is_named() {
         assert_eq!((alone.replacement, alone.absent), (None, [0b100, 0]));
         assert_eq!(alone.out.iter().map(|out| &out.why).collect::<Vec<_>>(), [&Why::Replacement]);
     }
+    // Nobody knows which of its blocks are good.
+    let given = [&a, &b, &c, &partial].map(seen);
+    let [one, two, three, four] = given;
+    let unknown = Inspected { bad: None, ..four };
+    let without =
+        raidlab_metadata::md::join(&[one, two, three, unknown], &Allowed::default()).unwrap();
+    assert_eq!((without.replacement, &without.out[0].why), (None, &Why::BadBlocksUnreadable));
     // The others call the member faulty: what replaced it is the member.
     let mut gone = [a, b, complete, partial];
     gone.iter_mut().for_each(|one| one.roles[2] = Role::Faulty);

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use raidlab_core::contract::{Event, MemberBits, Work};
-use raidlab_core::{MemberIndex, Sector};
+use raidlab_core::{Consistency, MemberIndex, Sector};
 use raidlab_engine::{Engine, EngineError};
 use serde_json::{Value, json};
 
@@ -143,7 +143,13 @@ fn unfinished(engine: &Engine) -> String {
     let mut told = String::new();
     for member in 0..usize::from(engine.array().layout().members).min(128) {
         if is(status.replacing, member) {
-            let what = "is not complete: the next start goes on with it, given that device too";
+            let journal = engine.array().flat().map(|array| array.consistency());
+            let what = match journal {
+                Some(Consistency::Journal { .. }) => {
+                    "is given up, and begins anew with the next `array replace`"
+                }
+                _ => "is not complete: the next start goes on with it, given that device too",
+            };
             told.push_str(&format!("; the copy of member {member} to its replacement {what}"));
         } else if is(status.rebuilding, member) {
             told.push_str(&format!("; member {member} is not rebuilt yet: the next start does it"));

@@ -131,9 +131,7 @@ impl Background {
             Work::Rebuild(member) => (members[member].good_to, setup.geometry.used(member).0),
             Work::Replace(member) => {
                 let known = &members[setup.replacement(member)];
-                // What the bitmap names may lie anywhere.
-                let from = if known.named_to > 0 { 0 } else { known.kept_to };
-                (from, setup.geometry.used(member).0)
+                (known.kept_to, setup.geometry.used(member).0)
             }
             Work::Resync => (self.synced_to, sweep),
             Work::Scrub(_) | Work::LogReplay => (0, sweep),
@@ -533,8 +531,7 @@ impl Background {
         match self.work() {
             Some(Work::Replace(member)) => {
                 let known = &mut members[setup.replacement(member)];
-                // What the bitmap names below that it goes on naming.
-                known.kept_to = to.max(known.named_to).min(known.hole_from);
+                known.kept_to = to.min(known.hole_from);
             }
             Some(Work::Rebuild(member)) => {
                 let known = &mut members[member];

@@ -4,6 +4,7 @@ use super::Array;
 use crate::array::ios::Owner;
 use crate::array::metadata_updates::Purpose;
 use crate::array::requests::changes_data;
+use crate::array::settings::Consistency;
 use crate::array::timers::Timer;
 use crate::array::write_intent::{Reply, Stand, State, Written, after};
 use crate::bugs::Bug;
@@ -201,12 +202,17 @@ impl Array {
     /// The state of the array, as its parts have it.
     fn recorded_state(&self) -> State {
         let rebuilding = self.members.rebuilt_again(&self.setup);
+        let replacing = match self.setup.settings.consistency {
+            // A start replays a journal to the members before it knows what replaces them.
+            Consistency::Journal { .. } => self.members.taking_over(self.background.taking_over()),
+            _ => self.members.replacing,
+        };
         State {
             failed: self.members.failed,
             rebuilding,
             by_bitmap: rebuilding.iter().all(|member| self.members.is_rebuilt_by_bitmap(member)),
             rebuilt_to: Sector(self.members.rebuilt_to(&self.setup)),
-            replacing: self.members.replacing,
+            replacing,
             replaced_to: Sector(self.members.replaced_to(&self.setup)),
             synced_to: Sector(self.background.synced_kept(&self.setup)),
             journal: self.log.is_journal_used(),

@@ -51,7 +51,7 @@ fn work_begins_where_it_was_and_ends_with_whole_blocks() {
     bench.begin(Work::Resync);
     assert_eq!(bench.background.work.map(|running| running.cursor), Some(end));
     // What the bitmap names lies anywhere.
-    bench.members.begin_replace(ONE, replacement, (960, 960));
+    bench.members.begin_replace(ONE, replacement, (0, 960));
     bench.begin(Work::Replace(ONE));
     assert_eq!(bench.background.work.map(|running| running.cursor), Some(0));
 }
@@ -128,7 +128,7 @@ fn a_rebuild_by_the_bitmap_leaves_out_what_is_not_named_and_not_being_written() 
     assert_eq!(found, [true, false, true, true]);
     let mut replace = super::bench(Level::Raid5, 4, Consistency::Bitmap { chunk: Sectors(64) });
     replace.bitmap.begin_with(&[0b10], 0);
-    replace.members.begin_replace(ONE, replace.setup.replacement(ONE), (128, 128));
+    replace.members.begin_replace(ONE, replace.setup.replacement(ONE), (0, 128));
     replace.begin(Work::Replace(ONE));
     let found: Vec<bool> = (0..3).map(|_| replace.range().is_some()).collect();
     assert_eq!(found, [false, true, true], "what is named, and all that was not filled yet");
@@ -486,9 +486,9 @@ fn what_is_lost_on_the_way_is_recorded_as_not_done() {
     assert_eq!(rebuild.members[ONE].kept_to, 100);
     let mut replace = super::bench(Level::Raid5, 4, Consistency::Resync);
     let other = replace.setup.replacement(ONE);
-    replace.members.begin_replace(ONE, other, (150, 150));
+    replace.members.begin_replace(ONE, other, (0, 150));
     replace.begin(Work::Replace(ONE));
-    for (to, hole, kept) in [(100, u64::MAX, 150), (200, u64::MAX, 200), (300, 250, 250)] {
+    for (to, hole, kept) in [(100, u64::MAX, 100), (200, u64::MAX, 200), (300, 250, 250)] {
         replace.members[other].hole_from = hole;
         assert!(replace.background.keep(&replace.setup, &mut replace.members, to));
         assert_eq!(replace.members.replaced_to(&replace.setup), kept, "{to}");

@@ -403,8 +403,10 @@ impl Array {
         member: MemberIndex,
         good_to: Sector,
     ) {
-        let named_to = if self.has_bitmap() { good_to.0 } else { 0 };
-        self.fill_replacement(member, (good_to.0, named_to));
+        // What the bitmap names is not there, which superblocks must not say.
+        let by_bitmap = self.has_bitmap() && !self.was_stopped_cleanly();
+        let known = if by_bitmap { (0, good_to.0) } else { (good_to.0, 0) };
+        self.fill_replacement(member, known);
     }
 
     fn fill_replacement(&mut self, member: MemberIndex, known: (u64, u64)) {

@@ -348,13 +348,16 @@ impl Drives {
             let one = seen.superblock()?;
             Some((one.events, one.features.has(Features::REPLACEMENT)))
         };
-        let newest = (0..members).filter_map(events).map(|(events, _)| events).max();
-        let is_old = |other: &u16| {
-            let seen = events(*other);
-            seen.is_some_and(|(events, fills)| !fills && newest.is_some_and(|of| events + 2 <= of))
-        };
-        let old: Vec<u16> = (members..2 * members).filter(is_old).collect();
-        old.into_iter().for_each(|other| self.renew(MemberIndex(other)));
+        let replaced =
+            |other| events(other).filter(|(_, fills)| !fills).map(|(own, _)| (other, own));
+        let replaced: Vec<(u16, u64)> = (members..2 * members).filter_map(replaced).collect();
+        if replaced.is_empty() {
+            return;
+        }
+        let newest = (0..members).filter_map(events).map(|(events, _)| events).max().unwrap_or(0);
+        for (other, _) in replaced.into_iter().filter(|(_, own)| own + 2 <= newest) {
+            self.renew(MemberIndex(other));
+        }
     }
 
     /// Of these drives, as they were before the last start, the places that they have now.
@@ -397,16 +400,13 @@ impl Drives {
         let allowed = Allowed { dirty_degraded: allow.dirty_degraded, ..Allowed::default() };
         let joined = join(&inspected, &allowed).map_err(|why| refusal(why, &given))?;
         let order: Vec<_> = joined.order.iter().map(|one| one.map(|one| given[one])).collect();
-        // Whatever place a drive is given for, it is the member that it says.
-        for (place, device) in (0..).map(MemberIndex).zip(&order) {
-            if let Some(device) = device.filter(|device| *device != place) {
-                self.swap_in(records, place, device);
-                return self.join(records, moved(lost, place, device), allow);
-            }
-        }
         let replacement =
-            joined.replacement.map(|(index, of)| (given[index], MemberIndex(members + of)));
-        if let Some((device, place)) = replacement.filter(|(device, place)| device != place) {
+            joined.replacement.map(|(index, of)| (MemberIndex(members + of), given[index]));
+        let members = (0..).map(MemberIndex).zip(&order);
+        let mut seats =
+            members.filter_map(|(place, device)| Some((place, (*device)?))).chain(replacement);
+        // Whatever place a drive is given for, it is what it says.
+        if let Some((place, device)) = seats.find(|(place, device)| device != place) {
             self.swap_in(records, place, device);
             return self.join(records, moved(lost, place, device), allow);
         }
@@ -422,7 +422,7 @@ impl Drives {
         let found = joined.found(&mut looked, records.block, nonce);
         let places = (0..).map(MemberIndex).zip(looked);
         let members = places.filter_map(|(place, one)| Some((place, one?)));
-        let look = |(device, place)| (place, md.examine(&mut View::of(self, records, device)));
+        let look = |(place, device)| (place, md.examine(&mut View::of(self, records, device)));
         Ok((found, members.chain(replacement.map(look)).collect()))
     }
 

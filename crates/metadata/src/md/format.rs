@@ -271,25 +271,24 @@ pub(super) fn replaced_to(one: &Superblock) -> Sector {
 
 /// Members that two devices have by this superblock: one of them is to replace the other.
 pub(super) fn named_twice(one: &Superblock) -> [u64; 2] {
-    let mut twice = [0; 2];
-    for place in 0..one.members.min(128) as u16 {
-        let devices = one.roles.iter().filter(|role| **role == Role::Member(place)).count();
-        if devices > 1 {
-            twice[usize::from(place / 64)] |= 1 << (place % 64);
-        }
-    }
-    twice
+    members_of(one, |devices| devices > 1)
 }
 
 /// Members that no device has by this superblock.
 pub(super) fn unnamed(one: &Superblock) -> [u64; 2] {
-    let mut absent = [0; 2];
+    members_of(one, |devices| devices == 0)
+}
+
+/// Members that a superblock gives to so many devices.
+fn members_of(one: &Superblock, is_meant: impl Fn(usize) -> bool) -> [u64; 2] {
+    let mut members = [0; 2];
     for place in 0..one.members.min(128) as u16 {
-        if !one.roles.contains(&Role::Member(place)) {
-            absent[usize::from(place / 64)] |= 1 << (place % 64);
+        let devices = one.roles.iter().filter(|role| **role == Role::Member(place)).count();
+        if is_meant(devices) {
+            members[usize::from(place / 64)] |= 1 << (place % 64);
         }
     }
-    absent
+    members
 }
 
 /// Since which events bits name everything that a device missed.

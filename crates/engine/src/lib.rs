@@ -53,6 +53,7 @@ mod mismatch;
 mod paths;
 
 pub use buffers::{Area, Piece};
+pub use device::mounts;
 pub use device::{
     Claim, Device, DeviceRefusal, LoopStatus, ReadHold, SAVED_BYTES, SaveDirectory, SaveLog,
     Serving, Signature, is_served,

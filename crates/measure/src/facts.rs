@@ -5,6 +5,7 @@ use std::path::Path;
 
 use raidlab_core::Size;
 use raidlab_engine::CacheState;
+use raidlab_engine::mounts::{self, Mount};
 use raidlab_study::Study;
 
 use crate::sizes::Sizes;
@@ -16,7 +17,7 @@ pub fn warnings(parent: &Path, cache: Option<CacheState>) -> Vec<String> {
          table shows what the engine costs, not which layout suits separate drives",
         parent.display()
     )];
-    let in_memory = filesystem(parent).is_some_and(|(kind, _)| kind == "tmpfs" || kind == "ramfs");
+    let in_memory = mount(parent).is_some_and(|there| ["tmpfs", "ramfs"].contains(&&*there.kind));
     if in_memory {
         warnings.push("the filesystem lies in memory: no drive takes part in this".into());
     } else if cache == Some(CacheState::Buffered) {
@@ -41,7 +42,9 @@ pub fn host(parent: Option<&Path>) -> BTreeMap<String, String> {
         ("memory", crate::memory::host_memory().map(gibibytes)),
         (
             "filesystem",
-            parent.and_then(filesystem).map(|(kind, device)| format!("{kind} on {device}")),
+            parent
+                .and_then(mount)
+                .map(|there| format!("{} on {}", there.kind, there.source.display())),
         ),
     ];
     facts.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
@@ -120,50 +123,9 @@ pub fn target(study: &Study, what: &str) -> String {
     }
 }
 
-/// The mount that a directory lies in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mount {
-    /// The kind of the filesystem, such as `ext4`.
-    pub kind: String,
-    /// What is mounted.
-    pub device: String,
-    /// The options of the mount, then those of the filesystem.
-    pub options: String,
-}
-
 /// The mount that a directory lies in; `None` where the system does not tell.
 pub fn mount(directory: &Path) -> Option<Mount> {
-    let directory = directory.canonicalize().ok()?;
-    in_mounts(&directory, &std::fs::read_to_string("/proc/self/mountinfo").ok()?)
-}
-
-/// Kind and device of the filesystem that a directory lies in.
-fn filesystem(directory: &Path) -> Option<(String, String)> {
-    mount(directory).map(|mount| (mount.kind, mount.device))
-}
-
-/// The last mount of the longest mount point above the directory (proc_pid_mountinfo(5)).
-fn in_mounts(directory: &Path, mounts: &str) -> Option<Mount> {
-    let above = mounts.lines().filter_map(|line| {
-        let (place, device) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(4);
-        let (point, own) = (unescaped(place.next()?), place.next()?);
-        let mut device = device.split(' ');
-        let (kind, device, of_filesystem) = (device.next()?, device.next()?, device.next());
-        let found = Mount {
-            kind: kind.to_string(),
-            device: unescaped(device),
-            options: format!("{own}; {}", of_filesystem.unwrap_or_default()),
-        };
-        directory.starts_with(&point).then_some((point.len(), found))
-    });
-    above.max_by_key(|(length, _)| *length).map(|(_, found)| found)
-}
-
-/// Blanks, tabs, newlines and backslashes stand there as octal numbers.
-fn unescaped(text: &str) -> String {
-    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    escapes.iter().fold(text.to_string(), |text, (code, plain)| text.replace(code, plain))
+    mounts::over(&mounts::all().ok()?, &directory.canonicalize().ok()?).cloned()
 }
 
 #[cfg(test)]
@@ -174,26 +136,5 @@ mod tests {
     fn memory_is_told_in_the_words_of_a_reader() {
         assert_eq!(gibibytes(24_684_096 << 10), "23.5 GiB");
         assert_eq!(gibibytes(512 << 20), "0.5 GiB");
-    }
-
-    #[test]
-    fn the_mount_nearest_to_the_directory_counts() {
-        let mounts = "\
-22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
-24 22 0:21 / /mnt/my\\040disk rw shared:2 - xfs /dev/sdb1 rw
-25 22 0:22 / /mnt rw - tmpfs none rw
-26 22 0:23 / /mnt rw - btrfs /dev/sdc rw
-";
-        let found = |path: &str| {
-            let Mount { kind, device, .. } = in_mounts(Path::new(path), mounts).expect("a mount");
-            format!("{kind} on {device}")
-        };
-        let options = |path: &str| in_mounts(Path::new(path), mounts).expect("a mount").options;
-        assert_eq!(options("/home"), "rw,relatime; rw");
-        assert_eq!(found("/home"), "ext4 on /dev/vda");
-        assert_eq!(found("/mnt/my disk/x"), "xfs on /dev/sdb1");
-        assert_eq!(found("/mnt/other"), "btrfs on /dev/sdc");
-        assert_eq!(found("/mntx"), "ext4 on /dev/vda");
-        assert_eq!(in_mounts(Path::new("/"), "nonsense\n - \n"), None);
     }
 }

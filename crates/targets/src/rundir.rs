@@ -384,6 +384,11 @@ impl Leftover {
     pub(crate) fn has_made(&self, file: Identity) -> bool {
         self.files.iter().any(|one| one.identity == Some(file))
     }
+
+    /// The device of the filesystem that its files are on.
+    pub(crate) fn device(&self) -> Option<u64> {
+        self.files.iter().find_map(|one| Some(one.identity?.device))
+    }
 }
 
 /// Removes one left-over directory; the error says why it stays.

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -11,7 +12,7 @@ use crate::array_running::{Harness, MIB, WHOLE};
 use crate::extent::Extent;
 use crate::numbered;
 use crate::root::{can_mount, tool};
-use crate::support::{Scratch, raidlab};
+use crate::support::{Running, Scratch, raidlab};
 
 /// Every level with redundancy, its members, and what is to be used of each.
 const LAYOUTS: [(&str, usize, u64); 8] = [
@@ -157,3 +158,44 @@ fn under_load(at: &Path, work: impl FnOnce()) -> u64 {
 }
 
 const MOST_FILES: u64 = 1500;
+
+/// A server that has been stopped, as other machines may be: nothing of its mount may be asked, though there is a loop
+/// device over its file.
+#[test]
+fn a_filesystem_that_does_not_answer_holds_nobody_up() {
+    const TEST: &str = "a_filesystem_that_does_not_answer_holds_nobody_up";
+    if !can_mount(TEST, &["losetup"]) {
+        return;
+    }
+    let harness = Harness::new("running-silent", "raid1", 2, &["--assume-clean"]);
+    let served = harness.path("served");
+    let run = harness.assemble(&["0", "1"], &["--write", "--fuse", &served]);
+    let attached =
+        |file: &str| tool("losetup", &["--find", "--show", file]).expect("a loop device");
+    let device = Mounted::new(attached(&harness.path("x")), PathBuf::new());
+    let over_served = Mounted::new(attached(&served), PathBuf::new());
+    let silent = Silent(run.0.id());
+    signal(silent.0, "STOP");
+    for member in [&device.node, &harness.path("y")] {
+        let create = ["array", "create", "raid1", member, "missing", "--dry-run"];
+        let mut ran = Running::start(create);
+        ran.wait_until_end(|| ());
+        ran.finish().good();
+    }
+    drop((silent, over_served));
+    harness.stop(run);
+}
+
+/// A stopped process, which goes on when the test ends.
+struct Silent(u32);
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        signal(self.0, "CONT");
+    }
+}
+
+fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
+    assert!(sent.expect("a program").success(), "cannot send {name}");
+}

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::mounts::{self, Mount, unescaped};
 use super::place::number_of;
 use super::{Device, DeviceRefusal, own, tools};
 use crate::error::{EngineError, EngineErrorKind};
@@ -99,9 +100,11 @@ impl Roots {
     ) -> Result<Vec<DeviceRefusal>, EngineError> {
         let text = |name: &str| {
             let file = self.proc.join(name);
-            fs::read_to_string(&file).map_err(|error| EngineError::io(INSPECT, &file, error))
+            fs::read(&file).map_err(|error| EngineError::io(INSPECT, &file, error))
         };
-        let (mounts, swaps) = (text("self/mountinfo")?, text("swaps")?);
+        let mounts = mounts::parse(&text("self/mountinfo")?);
+        let swaps = text("swaps")?;
+        let swaps = String::from_utf8_lossy(&swaps);
         // Writing a disk overwrites its partitions; writing a partition changes what its disk shows.
         let mut concerned: Vec<&Node> = vec![own];
         concerned.extend(whole);
@@ -115,10 +118,11 @@ impl Roots {
                 refusals.push(DeviceRefusal::Mounted { device: device(), at });
             }
             let swap = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-            if swap.map(unescaped).any(|file| self.is(&file, node)) {
+            if swap.map(|name| unescaped(name.as_bytes())).any(|file| self.is(&mounts, &file, node))
+            {
                 refusals.push(DeviceRefusal::Swap { device: device() });
             }
-            for by in self.holders(node) {
+            for by in self.holders(&mounts, node) {
                 refusals.push(DeviceRefusal::Held { device: device(), by });
             }
         }
@@ -173,8 +177,12 @@ impl Roots {
         parts
     }
 
-    /// Whether a path names this device.
-    fn is(&self, path: &Path, node: &Node) -> bool {
+    /// Whether a path names this device. Sources of mounts need be no paths, and filesystems that may never answer
+    /// have no devices.
+    fn is(&self, mounts: &[Mount], path: &Path, node: &Node) -> bool {
+        if !may_be_device(mounts, path) {
+            return false;
+        }
         let path = path.strip_prefix("/dev").map_or(path.to_path_buf(), |rest| self.dev.join(rest));
         fs::metadata(path).is_ok_and(|there| {
             there.file_type().is_block_device() && number_of(there.rdev()) == node.number
@@ -183,24 +191,20 @@ impl Roots {
 
     /// Where something of the device is mounted: by number, or by name where a filesystem has numbers of
     /// its own, as btrfs has (proc_pid_mountinfo(5)).
-    fn mounted(&self, mounts: &str, node: &Node) -> Vec<PathBuf> {
-        let found = mounts.lines().filter_map(|line| {
-            let (place, source) = mount(line)?;
-            let mut fields = place.split(' ');
-            let number = fields.nth(2)?;
-            let point = unescaped(fields.nth(1)?);
-            (number == node.number || self.is(&source, node)).then_some(point)
-        });
-        found.collect()
+    fn mounted(&self, mounts: &[Mount], node: &Node) -> Vec<PathBuf> {
+        let of = |mount: &&Mount| {
+            number_of(mount.number) == node.number || self.is(mounts, &mount.source, node)
+        };
+        mounts.iter().filter(of).map(|mount| mount.point.clone()).collect()
     }
 
     /// Arrays and volumes by the kernel's list, and loop devices, which are not in it.
-    fn holders(&self, node: &Node) -> Vec<String> {
+    fn holders(&self, mounts: &[Mount], node: &Node) -> Vec<String> {
         let mut holders = names(&node.directory.join("holders"));
         for name in names(&self.sys.join("class/block")) {
             let file = self.sys.join("class/block").join(&name).join("loop/backing_file");
             let Ok(file) = fs::read_to_string(file) else { continue };
-            if self.is(Path::new(file.trim_end_matches('\n')), node) {
+            if self.is(mounts, Path::new(file.trim_end_matches('\n')), node) {
                 holders.push(name);
             }
         }
@@ -208,15 +212,13 @@ impl Roots {
     }
 
     /// The numbers of everything that the root filesystem lies on.
-    fn below_root(&self, mounts: &str) -> BTreeSet<String> {
+    fn below_root(&self, mounts: &[Mount]) -> BTreeSet<String> {
         let mut numbers = BTreeSet::new();
         let mut open: Vec<Node> = Vec::new();
-        for line in mounts.lines() {
-            let Some((place, source)) = mount(line) else { continue };
-            let mut fields = place.split(' ');
-            let (Some(number), Some("/")) = (fields.nth(2), fields.nth(1)) else { continue };
-            open.extend(self.node(number));
-            let source = fs::metadata(source).ok();
+        for mount in mounts.iter().filter(|mount| mount.point == Path::new("/")) {
+            open.extend(self.node(&number_of(mount.number)));
+            let source = may_be_device(mounts, &mount.source).then(|| fs::metadata(&mount.source));
+            let source = source.and_then(Result::ok);
             let block = source.filter(|there| there.file_type().is_block_device());
             open.extend(block.and_then(|there| self.node(&number_of(there.rdev()))));
         }
@@ -239,16 +241,10 @@ impl Roots {
     }
 }
 
-/// The first fields of a line of mounts, and the source.
-fn mount(line: &str) -> Option<(&str, PathBuf)> {
-    let (place, kind) = line.split_once(" - ")?;
-    Some((place, unescaped(kind.split(' ').nth(1)?)))
-}
-
-/// Blanks, tabs, newlines and backslashes stand there as octal numbers.
-fn unescaped(text: &str) -> PathBuf {
-    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    escapes.iter().fold(text.to_string(), |text, (code, plain)| text.replace(code, plain)).into()
+/// Whether a path may be of a block device, and may be asked of.
+fn may_be_device(mounts: &[Mount], path: &Path) -> bool {
+    let there = mounts::over(mounts, path);
+    path.is_absolute() && !there.is_some_and(Mount::may_never_answer)
 }
 
 /// The size of a device in bytes, by its directory in sysfs.

@@ -11,6 +11,7 @@ mod claim;
 mod hold;
 mod inspect;
 mod loops;
+pub mod mounts;
 mod own;
 mod place;
 mod save;

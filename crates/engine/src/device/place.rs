@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use raidlab_core::SECTOR_BYTES;
 
 use super::loops::LoopStatus;
-use super::served;
+use super::{mounts, served};
 
 const SYS: &str = "/sys";
 
@@ -73,10 +73,18 @@ pub(super) fn of_file(file: &File, bytes: Range<u64>) -> std::io::Result<Place> 
 }
 
 /// Where these bytes of a block device lie; `open` is the device if it is open already.
-pub(super) fn of_device(number: u64, open: Option<&File>, mut bytes: Range<u64>) -> Place {
+pub(super) fn of_device(number: u64, open: Option<&File>, bytes: Range<u64>) -> Place {
+    follow((number, open), bytes, &|_| true)
+}
+
+/// The same, as far down as files may be asked.
+fn follow(
+    (mut number, mut open): (u64, Option<&File>),
+    mut bytes: Range<u64>,
+    may_ask: &dyn Fn(&Path) -> bool,
+) -> Place {
     /// Loop devices over loop devices: the kernel itself refuses circles.
     const MOST_LAYERS: usize = 32;
-    let (mut number, mut open) = (number, open);
     let (mut devices, mut under_loops) = (vec![number], Vec::new());
     let mut shift = |by: u64| {
         bytes = bytes.start.saturating_add(by)..bytes.end.saturating_add(by);
@@ -87,7 +95,7 @@ pub(super) fn of_device(number: u64, open: Option<&File>, mut bytes: Range<u64>)
         if let Some((disk, start)) = whole_disk(number) {
             (number, open) = (disk, None);
             at = shift(start);
-        } else if let Some(backing) = backing_of(number, open) {
+        } else if let Some(backing) = backing_of(number, open, may_ask) {
             at = shift(backing.offset);
             if backing.limit > 0 {
                 at.end = at.end.min(backing.offset.saturating_add(backing.limit));
@@ -152,12 +160,16 @@ pub(super) fn backing_path(number: u64) -> Option<PathBuf> {
     Some(PathBuf::from(path.trim_end_matches('\n')))
 }
 
-/// What a loop device is made of; `None` for everything else, and where it is a file that this process serves, of which
-/// nothing may be asked (the call asks for the file's attributes). The call knows files whose path leads nowhere,
-/// or elsewhere, as seen from here; where it cannot be asked, the path has to do.
-fn backing_of(number: u64, open: Option<&File>) -> Option<Backing> {
+/// What a loop device is made of; `None` for everything else, and where it is a file of which nothing may be asked, as
+/// one that this process serves (the call asks for the file's attributes). The call knows files whose path leads
+/// nowhere, or elsewhere, as seen from here; where it cannot be asked, the path has to do.
+fn backing_of(
+    number: u64,
+    open: Option<&File>,
+    may_ask: &dyn Fn(&Path) -> bool,
+) -> Option<Backing> {
     let directory = directory(number).join("loop");
-    let path = backing_path(number).filter(|path| !served::serves(path))?;
+    let path = backing_path(number).filter(|path| !served::serves(path) && may_ask(path))?;
     let told = match open {
         Some(device) => LoopStatus::of(device).ok(),
         None => {
@@ -189,12 +201,20 @@ fn backing_of(number: u64, open: Option<&File>) -> Option<Backing> {
 pub(super) fn loops_over(extent: &Extent, known: &[u64]) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(Path::new(SYS).join("block")) else { return Vec::new() };
     let directories = entries.flatten().map(|entry| entry.path());
+    // Nor is a file asked of a filesystem that may never answer, unless the bytes lie there themselves.
+    let mounts = mounts::all().unwrap_or_default();
+    let may_ask = |file: &Path| {
+        let there = mounts::over(&mounts, file).filter(|mount| mount.may_never_answer());
+        there.is_none_or(
+            |mount| matches!(extent.base, Base::File(device, _) if device == mount.number),
+        )
+    };
     let mut found: Vec<u64> = directories
         .filter(|directory| directory.join("loop/backing_file").exists())
         .filter_map(|directory| {
             let number = number_in(&directory).filter(|number| !known.contains(number))?;
             let bytes = 0..figure(&directory, "size")? * SECTOR_BYTES;
-            of_device(number, None, bytes).extent.overlaps(extent).then_some(number)
+            follow((number, None), bytes, &may_ask).extent.overlaps(extent).then_some(number)
         })
         .collect();
     found.sort_unstable();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::mounts::wait_for;
 use crate::rundir::system::Identity;
-use raidlab_engine::{EngineError, EngineErrorKind, LoopStatus};
+use raidlab_engine::{EngineError, EngineErrorKind, LoopStatus, mounts};
 use rustix::fs::{self, FileType, Mode};
 
 fn check(result: libc::c_int) -> io::Result<()> {
@@ -172,8 +172,14 @@ pub(crate) struct Attached {
     pub(crate) file: Option<Identity>,
 }
 
-/// The loop devices there are.
-pub(crate) fn attached() -> io::Result<Vec<Attached>> {
+/// The loop devices there are. Of files on filesystems that may never answer only those on the device `near` are
+/// asked who they are.
+pub(crate) fn attached(near: Option<u64>) -> io::Result<Vec<Attached>> {
+    let mounts = mounts::all()?;
+    let may_ask = |file: &Path| {
+        let there = mounts::over(&mounts, file).filter(|mount| mount.may_never_answer());
+        there.is_none_or(|mount| Some(mount.number) == near)
+    };
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/sys/block")? {
         let name = entry?.file_name();
@@ -185,9 +191,9 @@ pub(crate) fn attached() -> io::Result<Vec<Attached>> {
             while backing.last() == Some(&b'\n') {
                 backing.pop();
             }
-            let backing = std::ffi::OsStr::from_bytes(&backing).into();
+            let backing = PathBuf::from(std::ffi::OsStr::from_bytes(&backing));
             let device = node(number);
-            let file = backing_file(&device).ok();
+            let file = may_ask(&backing).then(|| backing_file(&device).ok()).flatten();
             found.push(Attached { device, backing, file });
         }
     }

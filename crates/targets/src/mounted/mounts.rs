@@ -1,9 +1,8 @@
-//! Mounting, unmounting, and what is mounted.
+//! Mounting and unmounting.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use raidlab_engine::{EngineError, EngineErrorKind};
@@ -82,51 +81,6 @@ pub(super) fn sync(at: &Path) -> Result<(), EngineError> {
     rustix::fs::syncfs(&directory).map_err(|error| failed(error.into()))
 }
 
-/// A mount, as `/proc/self/mountinfo` (man 5 proc) tells of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mount {
-    pub(crate) point: PathBuf,
-    pub(crate) kind: String,
-    pub(crate) source: PathBuf,
-}
-
-/// What is mounted, the oldest first.
-pub(crate) fn mounts() -> io::Result<Vec<Mount>> {
-    let text = std::fs::read("/proc/self/mountinfo")?;
-    Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
-}
-
-/// Number, parent, device, root, mount point, options, any number of fields, `-`, type, source, options.
-fn parse(line: &[u8]) -> Option<Mount> {
-    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-    let dash = fields.iter().position(|field| *field == b"-")?;
-    let (point, kind) = (fields.get(4)?, fields.get(dash + 1)?);
-    let source = fields.get(dash + 2)?;
-    let kind = String::from_utf8_lossy(kind).into_owned();
-    Some(Mount { point: unescape(point), kind, source: unescape(source) })
-}
-
-/// Blanks, tabs, line ends and backslashes are written as `\` and three octal digits.
-fn unescape(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|_| first == b'\\');
-        let code = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    OsString::from_vec(bytes).into()
-}
-
 /// Whether `path` lies in `directory`, by its bytes.
 pub(crate) fn lies_in(path: &Path, directory: &Path) -> bool {
     let (path, directory) = (path.as_os_str().as_bytes(), directory.as_os_str().as_bytes());
@@ -136,17 +90,6 @@ pub(crate) fn lies_in(path: &Path, directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mountinfo_is_read() {
-        let line = br"36 35 98:0 /mnt1 /mnt/a\040b\134c rw,noatime master:1 - ext3 /dev/root rw";
-        let mount = parse(line).unwrap();
-        assert_eq!(mount.point, Path::new(r"/mnt/a b\c"));
-        assert_eq!((mount.kind.as_str(), mount.source.as_path()), ("ext3", Path::new("/dev/root")));
-        assert_eq!(parse(b""), None);
-        assert_eq!(parse(b"36 35 98:0 / /mnt rw - ext3"), None);
-        assert_eq!(unescape(br"a\04"), Path::new(r"a\04"));
-    }
 
     #[test]
     fn a_longer_name_is_no_subdirectory() {

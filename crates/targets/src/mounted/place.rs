@@ -16,13 +16,14 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::mounts::{self, Mount, lies_in, wait_for};
+use super::mounts::{self, lies_in, wait_for};
 use super::{loops, tools};
 use crate::export::system::TYPE;
 use crate::kernel_md::devices;
 use crate::rundir::system::{Directory, Identity, Locked, said};
 use crate::rundir::{self, Cleaned, Leftover, MARKER, marker_lines};
 use raidlab_engine::EngineError;
+use raidlab_engine::mounts::{Mount, all as all_mounts};
 
 /// What names of these directories begin with.
 const PREFIX: &str = "raidlab-mount-";
@@ -187,7 +188,7 @@ fn named_run(within: &Directory, marker: &mut File) -> Result<Option<Leftover>, 
 }
 
 fn mounted_on(point: &Path) -> Result<Vec<Mount>, String> {
-    let all = mounts::mounts().map_err(|error| format!("what is mounted is not known: {error}"))?;
+    let all = all_mounts().map_err(|error| format!("what is mounted is not known: {error}"))?;
     Ok(all.into_iter().filter(|mount| mount.point == point).collect())
 }
 
@@ -197,7 +198,7 @@ fn our_loops(ours: &Ours) -> io::Result<Vec<PathBuf>> {
         let made = |run: &Leftover| one.file.is_some_and(|file| run.has_made(file));
         ours.export.as_deref().is_some_and(exported) || ours.run.as_ref().is_some_and(made)
     };
-    let all = loops::attached()?.into_iter();
+    let all = loops::attached(ours.run.as_ref().and_then(Leftover::device))?.into_iter();
     Ok(all.filter(is_ours).map(|one| one.device).collect())
 }
 

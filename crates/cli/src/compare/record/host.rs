@@ -37,8 +37,8 @@ pub(super) fn place(directory: &Path, salt: Salt) -> Place {
     Place {
         path: path.display().to_string(),
         filesystem: mount.as_ref().map(|mount| mount.kind.clone()),
-        device: mount.as_ref().map(|mount| mount.device.clone()),
-        mount_options: mount.map(|mount| mount.options),
+        device: mount.as_ref().map(|mount| mount.source.display().to_string()),
+        mount_options: mount.map(|mount| format!("{}; {}", mount.options, mount.of_filesystem)),
         drive: below(directory).map(|name| of_kernel(&name, salt)),
     }
 }

@@ -258,8 +258,12 @@ pub enum PacingRule {
 /// [`Event::Refused`] and changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admin {
-    /// Take a member out of service.
+    /// Take a member out of service. A fresh drive that was to replace it does so no longer: there is nothing left to
+    /// copy.
     Fail(MemberIndex),
+    /// Take the drive out that is to replace a member, which stays in service:
+    /// [`Event::ReplacementFailed`].
+    FailReplacement(MemberIndex),
     /// A fresh drive has taken the place of a failed member: rebuild it. Its log area, where the mode has
     /// one, holds no whole entry: the driver ensures that, also for a drive that was here before.
     Add {

@@ -50,6 +50,8 @@ fn a_healthy_array_refuses_what_makes_no_sense() {
         let raid6 = layout.level == Level::Raid6;
         for (command, reason) in [
             (Admin::Fail(M(n)), Refusal::NoSuchMember),
+            (Admin::FailReplacement(M(n)), Refusal::NoSuchMember),
+            (Admin::FailReplacement(M(0)), Refusal::NotInService),
             (add(n, 64), Refusal::NoSuchMember),
             (re_add(n + 3), Refusal::NoSuchMember),
             (replace(2 * n, 64, true), Refusal::NoSuchMember),
@@ -130,6 +132,13 @@ fn one_thing_at_a_time() {
         // Given up, it is as if it had not begun.
         bench.admin(Admin::StopBackground);
         assert!(bench.has(Event::Interrupted(Work::Replace(M(0)))));
+        bench.settle();
+        assert_eq!(bench.driver.array.status().replacing, [0; 2]);
+        // So it is when the drive is taken out, and when there is nothing to copy any more.
+        bench.admin(replace(0, 64, true));
+        bench.admin(Admin::FailReplacement(M(0)));
+        assert!(bench.has(Event::ReplacementFailed(M(0))));
+        refused(&mut bench, Admin::FailReplacement(M(0)), Refusal::NotInService);
         bench.settle();
         assert_eq!(bench.driver.array.status().replacing, [0; 2]);
         bench.admin(CHECK);

@@ -100,6 +100,7 @@ impl EngineError {
     pub(crate) fn refused(command: Admin, refusal: Refusal) -> Self {
         let (operation, member) = match command {
             Admin::Fail(member) => ("take a member out of service", Some(member)),
+            Admin::FailReplacement(member) => ("take a replacement out", Some(member)),
             Admin::Add { member, .. } => ("rebuild onto a fresh drive", Some(member)),
             Admin::ReAdd { member, .. } => ("bring a member back", Some(member)),
             Admin::Replace { member, .. } => ("replace a member", Some(member)),

@@ -569,7 +569,14 @@ impl Run {
             }
             5 => self.harness.command(Admin::StartScrub(Scrub::Check)),
             // Without superblocks nobody would remember what was stopped.
-            6 if self.mode != Mode::None => self.harness.command(Admin::StopBackground),
+            6 if self.mode != Mode::None => {
+                let is_replacing = has(set_of(self.harness.array().status().replacing), member);
+                let command = match is_replacing {
+                    true => Admin::FailReplacement(device),
+                    false => Admin::StopBackground,
+                };
+                self.harness.command(command);
+            }
             _ => {
                 // None of these makes sense: refused, and nothing changes.
                 let small = Sectors(sectors.0 - 1);

@@ -9,6 +9,7 @@ impl Stack {
     pub(super) fn command(&mut self, command: Admin) {
         let refused = match command {
             Admin::Fail(drive) => self.fail(drive),
+            Admin::FailReplacement(drive) => self.hand_to_inner(drive, Admin::FailReplacement),
             Admin::Add { member, sectors } => self.add(member, sectors),
             Admin::ReAdd { member, events, good_to } => {
                 self.hand_to_inner(member, |member| Admin::ReAdd { member, events, good_to })

@@ -49,6 +49,16 @@ impl Engine {
         self.admin(Admin::Fail(member))
     }
 
+    /// Takes the device out that is to replace a member, which stays in service;
+    /// [`take_replacement`](Self::take_replacement) gives it up.
+    ///
+    /// # Errors
+    /// When there is no such member, or nothing is to replace it.
+    pub fn fail_replacement(&mut self, member: MemberIndex) -> Result<(), EngineError> {
+        self.existing(member, "take a replacement out")?;
+        self.admin(Admin::FailReplacement(member))
+    }
+
     /// Sets how fast background work goes.
     ///
     /// # Errors
@@ -368,7 +378,11 @@ impl Engine {
         }
     }
 
-    fn existing(&self, member: MemberIndex, operation: &'static str) -> Result<(), EngineError> {
+    pub(super) fn existing(
+        &self,
+        member: MemberIndex,
+        operation: &'static str,
+    ) -> Result<(), EngineError> {
         if member.at() < self.count {
             return Ok(());
         }

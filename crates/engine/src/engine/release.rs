@@ -36,10 +36,37 @@ impl Engine {
             let reason = "a system call on the device has not come back yet";
             return Err(EngineError::new(EngineErrorKind::Busy, OPERATION, reason));
         }
-        let mut device = std::mem::replace(&mut self.members[member.at()], Member::Absent);
+        Ok(self.vacate(member))
+    }
+
+    /// The device that was to replace a member, and does so no longer: the member or itself failed, or the copy was
+    /// given up. [`Member::Absent`] when there was none.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::InvalidRequest`] when there is no such member; [`EngineErrorKind::Refused`] as long as it
+    /// replaces the member; [`EngineErrorKind::Busy`] as long as something is in flight to it.
+    pub fn take_replacement(&mut self, member: MemberIndex) -> Result<Member, EngineError> {
+        const OPERATION: &str = "take a replacement out";
+        self.existing(member, OPERATION)?;
+        self.turn(Wait::No);
+        let is_replacing = self.array.status().replacing;
+        if is_replacing[member.at() / 64] >> (member.at() % 64) & 1 == 1 {
+            let reason = format!("member {member} is being replaced");
+            return Err(EngineError::new(EngineErrorKind::Refused, OPERATION, reason));
+        }
+        let place = self.array.replacement(member);
+        if self.hangs(place) || self.in_flight(place) {
+            let reason = "what was given to the device has not come back yet";
+            return Err(EngineError::new(EngineErrorKind::Busy, OPERATION, reason));
+        }
+        Ok(self.vacate(place))
+    }
+
+    fn vacate(&mut self, place: MemberIndex) -> Member {
+        let mut device = std::mem::replace(&mut self.members[place.at()], Member::Absent);
         if let Member::File(file) = &mut device {
             file.disconnect(&mut self.ring);
         }
-        Ok(device)
+        device
     }
 }

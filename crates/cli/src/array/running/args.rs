@@ -106,7 +106,7 @@ pub(crate) struct Stop {
     pub(crate) disconnect: bool,
 }
 
-/// Takes a member of a running array out of service
+/// Takes a member of a running array out of service, or the device that is to replace one
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  raidlab array fail data 2\n  raidlab array fail data disk3.img"
@@ -114,7 +114,7 @@ pub(crate) struct Stop {
 pub(crate) struct Fail {
     #[command(flatten)]
     pub(crate) running: Running,
-    /// Its number, or its device
+    /// Its number, or its device; or the device that is to replace it
     #[arg(value_name = "MEMBER")]
     pub(crate) member: String,
     /// Also a member without which the array is lost

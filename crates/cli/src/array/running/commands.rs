@@ -54,7 +54,12 @@ pub(super) fn carry_out(
     }
     match what.as_str() {
         "fail" => {
-            let member = names.member(&text("member")?).map_err(failed)?;
+            let device = text("member")?;
+            if let Some(member) = names.replacement(&device) {
+                on_engine(owner, move |engine| engine.fail_replacement(member))?;
+                return Ok(json!({ "done": format!("{device} replaces member {member} no more") }));
+            }
+            let member = names.member(&device).map_err(failed)?;
             fail(owner, member, command["force"] == true)
         }
         "remove" => remove(owner, names, &text("member")?),
@@ -162,6 +167,13 @@ fn remove(owner: &mut Owner, names: &mut Names, member: &str) -> Result<Value, V
         owner.with(move |engine| drop(engine.take_spare(index))).map_err(failed)?;
         names.spares.remove(index);
         return Ok(json!({ "done": format!("{} is no spare any more", path.display()) }));
+    }
+    if let Some(replaced) = names.replacement(member) {
+        let what = format!(
+            "{member} is to replace member {replaced}: take it out of service first (`raidlab array fail`), which lets \
+             go of it"
+        );
+        return Err(failed(what));
     }
     let member = names.member(member).map_err(failed)?;
     Ok(json!({ "done": take_out(owner, names, member)? }))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use raidlab_core::contract::{Event, MemberBits, Work};
 use raidlab_core::{Consistency, MemberIndex, Sector};
-use raidlab_engine::{Engine, EngineError};
+use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member};
 use serde_json::{Value, json};
 
 use super::args::Assemble;
@@ -184,6 +184,7 @@ fn look(owner: &mut Owner, names: &mut Names, hooks: &Hooks) -> Result<bool, Eng
     for event in events {
         tell(&event, names, hooks);
     }
+    let is_waiting = let_go_of_replacements(owner, names)?;
     match used {
         Ok(Some(member)) => {
             let spare = names.spares.remove(0);
@@ -197,7 +198,32 @@ fn look(owner: &mut Owner, names: &mut Names, hooks: &Hooks) -> Result<bool, Eng
             names.tell(&format!("spare {} cannot be used: {error}", spare.display()));
         }
     }
-    Ok(is_busy)
+    Ok(is_busy || is_waiting)
+}
+
+/// Lets go of devices that were to replace members; that of a member which failed is its spare. Whether some of them
+/// have something to do still.
+fn let_go_of_replacements(owner: &mut Owner, names: &mut Names) -> Result<bool, EngineError> {
+    for (path, member, has_failed) in std::mem::take(&mut names.left) {
+        let is_spare: Result<_, EngineError> = owner.with(move |engine| {
+            let device = engine.take_replacement(member)?;
+            // Others than md's arrays have no spares.
+            let is_there = !matches!(device, Member::Absent);
+            Ok(is_there && has_failed && engine.add_spare(device).is_ok())
+        })?;
+        match is_spare {
+            Ok(true) => {
+                names.tell(&format!("{} is a spare now", path.display()));
+                names.spares.push(path);
+            }
+            Ok(false) => {}
+            Err(error) if error.kind() == EngineErrorKind::Busy => {
+                names.left.push((path, member, has_failed));
+            }
+            Err(error) => names.tell(&format!("{} is kept: {error}", path.display())),
+        }
+    }
+    Ok(!names.left.is_empty())
 }
 
 fn tell(event: &Event, names: &mut Names, hooks: &Hooks) {
@@ -210,6 +236,7 @@ fn tell(event: &Event, names: &mut Names, hooks: &Hooks) {
                 device.as_deref().unwrap_or("missing")
             ));
             hook(hooks, names, "Fail", Some(member.at()));
+            names.replaces_no_more(*member, true);
         }
         // It comes again with each member that fails after.
         Event::ArrayFailed if names.is_lost => {}
@@ -229,8 +256,7 @@ fn tell(event: &Event, names: &mut Names, hooks: &Hooks) {
             hook(hooks, names, "RebuildFinished", Some(member.at()));
         }
         Event::ReplacementFailed(member) => {
-            let count = names.members.len() / 2;
-            names.members[count + member.at()] = None;
+            names.replaces_no_more(*member, false);
             names.tell(&format!("the replacement of member {member} failed"));
         }
         Event::Corrected { member, at, len } => {

@@ -49,6 +49,9 @@ pub(super) struct Names {
     /// Devices of members, then of what is to replace them.
     pub(super) members: Vec<Option<PathBuf>>,
     pub(super) spares: Vec<PathBuf>,
+    /// Devices that were to replace a member and do so no longer, until they are let go of; whether the member failed,
+    /// so that they may be its spare.
+    pub(super) left: Vec<(PathBuf, MemberIndex, bool)>,
     /// Devices that failed and in whose places others are, which let go of them, with whose they were; until they are
     /// removed.
     pub(super) failed: Vec<(PathBuf, MemberIndex)>,
@@ -81,6 +84,7 @@ impl Names {
             layout: String::new(),
             members: members.chain(order.iter().map(|_| None)).collect(),
             spares: spares.iter().copied().map(path).collect(),
+            left: Vec::new(),
             failed: Vec::new(),
             journal: None,
             is_lost: false,
@@ -162,6 +166,22 @@ impl Names {
             Some(place) => Ok(MemberIndex(place as u16)),
             None => Err(format!("{text} is no member, by number or device")),
         }
+    }
+
+    /// Which member a device is to replace.
+    pub(super) fn replacement(&self, text: &str) -> Option<MemberIndex> {
+        let (path, name) = (absolute(Path::new(text)), Path::new(text));
+        let is_meant =
+            |one: &Option<PathBuf>| one.as_deref().is_some_and(|one| one == path || one == name);
+        let place = self.members[self.count()..].iter().position(is_meant)?;
+        Some(MemberIndex(place as u16))
+    }
+
+    /// What was to replace a member does so no longer, as that failed, or itself.
+    pub(super) fn replaces_no_more(&mut self, member: MemberIndex, has_failed: bool) {
+        let place = member.at() + self.count();
+        let device = self.members[place].take();
+        self.left.extend(device.map(|path| (path, member, has_failed)));
     }
 
     /// A device has taken the place of a member that failed.

@@ -17,6 +17,7 @@ impl Array {
         }
         match command {
             Admin::Fail(member) => self.fail_member(member),
+            Admin::FailReplacement(member) => self.fail_device(self.setup.replacement(member)),
             Admin::Add { member, .. } => self.begin_rebuild(member, None),
             Admin::ReAdd { member, good_to, .. } => self.begin_rebuild(member, Some(good_to)),
             Admin::Replace { member, .. } => self.begin_replace(member),
@@ -42,6 +43,9 @@ impl Array {
             Admin::Fail(member) => self
                 .no_member(member)
                 .or_else(|| self.members.failed.contains(member).then_some(Refusal::NotInService)),
+            Admin::FailReplacement(member) => self.no_member(member).or_else(|| {
+                (!self.members.replacing.contains(member)).then_some(Refusal::NotInService)
+            }),
             Admin::Add { member, sectors } => {
                 self.cannot_return(member).or_else(|| self.does_not_fit(member, sectors))
             }

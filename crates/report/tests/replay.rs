@@ -2,6 +2,7 @@
 
 use crate::common;
 use raidlab_report::{Terminal, findings};
+use raidlab_results::document::Cell;
 use raidlab_results::{Replays, Results};
 
 const TERMINAL: Terminal = Terminal { width: Some(100), colour: false, unicode: true };
@@ -114,6 +115,26 @@ fn findings_are_computed_largest_first() {
             assert!(results.cells.iter().any(|own| cell.is(own)), "{}", one.text);
         }
     }
+}
+
+/// What more processes get is told of one state each, whatever other states there are.
+#[test]
+fn processes_are_compared_within_a_state() {
+    let mut results = common::replay();
+    let told = |results: &Results| -> Vec<String> {
+        let texts = findings(results).into_iter().map(|one| words(&one.text));
+        texts.filter(|text| text.starts_with("From 1 to 4 processes single")).collect()
+    };
+    let before = told(&results);
+    let degraded = results.cells.clone().into_iter().map(|cell| Cell {
+        state: "degraded".to_owned(),
+        // So that what is told of it has less effect.
+        median: 10.0 + cell.median / 100.0,
+        ..cell
+    });
+    results.cells.extend(degraded.collect::<Vec<_>>());
+    let after = told(&results);
+    assert!(before.len() == 1 && after.contains(&before[0]), "{before:?}\n{after:?}");
 }
 
 /// Other numbers give other sentences; no numbers give none.

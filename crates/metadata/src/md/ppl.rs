@@ -447,7 +447,9 @@ impl Ppl {
         if entries.len() > MOST_ENTRIES || len > self.area.sectors {
             return None;
         }
-        let goes_on = self.area.several && self.next > 0 && self.next + len <= self.area.sectors;
+        // Nobody looks for a header in the last block: neither do the kernel and `look`.
+        let has_room = self.next + len.max(HEADER + 1) <= self.area.sectors;
+        let goes_on = self.area.several && self.next > 0 && has_room;
         let at = if goes_on { self.next } else { 0 };
         self.generation += 1;
         if at == 0 && self.area.several && !self.ended {
@@ -732,6 +734,13 @@ pub(super) mod tests {
         };
         assert_eq!(places(&short(Features::PPLS, 528)), [0, 264, 0, 264]);
         assert_eq!(places(&short(Features::PPLS, 2048)), [0, 264, 272, 536]);
+        // A header without partial parity would fit into the last block, in which no header is looked for.
+        let mut last = Ppl::of(&short(Features::PPLS, 536), None, 1).unwrap();
+        let mut put = |entries: &[PplEntry]| last.put(&mut vec![0; BLOCK], entries).unwrap();
+        put(&[]);
+        let ats = [put(&[full]).at, put(&[full]).at].map(|at| at.0 - 16);
+        assert_eq!(ats, [0, 264]);
+        assert!(put(&[PplEntry { data: 512, ..PplEntry::default() }]).more, "it begins again");
         assert_eq!(places(&short(Features::PPL, 2048)), [0; 4], "one header only");
         let mut single = Ppl::of(&short(Features::PPL, 48), None, 1).unwrap();
         assert_eq!(single.put(&mut vec![0; BLOCK], &[full]), None, "more than the area takes");

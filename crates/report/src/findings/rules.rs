@@ -112,8 +112,8 @@ pub(super) fn processes(results: &Results) -> Vec<Finding> {
             let (one, found) = (group.cells[0], |other: &Group<'_>| {
                 let other = other.cells[0];
                 let one = group.cells[0];
-                (&one.workload, &one.metric, &one.settings)
-                    == (&other.workload, &other.metric, &other.settings)
+                (&one.workload, &one.metric, &one.settings, &one.state)
+                    == (&other.workload, &other.metric, &other.settings, &other.state)
             });
             match ends.iter_mut().find(|other| found(other)) {
                 Some(other) if (one.processes < other.cells[0].processes) == fewest => {

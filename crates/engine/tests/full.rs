@@ -266,6 +266,37 @@ fn what_was_discarded_has_room_again_before_it_is_written() {
     }
 }
 
+/// A member that is being rebuilt onto a device with nothing on it proves nothing where the rebuild has not come to.
+#[test]
+fn a_hole_behind_what_is_rebuilt_is_no_zeroes() {
+    let directory = TestDirectory::new();
+    let open = |number: u16| {
+        let path = directory.path().join(number.to_string());
+        File::create(&path).unwrap().set_len(16 << 20).unwrap();
+        let options = FileOptions { direct: false, ..FileOptions::default() };
+        Member::File(Box::new(FileMember::open(&path, options).unwrap()))
+    };
+    let chunk = Sectors(4096);
+    let mut config = EngineConfig::new(Layout::new(Level::Raid5, 3).with_chunk(chunk));
+    config.settings.pacing = Pacing::between(1, 1);
+    let mut engine = Engine::new(&config, (0..3).map(open).collect()).unwrap();
+    // The second half of the first chunk.
+    let half = Sectors(chunk.0 / 2);
+    engine.write_at(Sector(half.0), &[7; 4096]).unwrap();
+    let place = engine.array().flat().unwrap().geometry().place(Sector(0), 0);
+    engine.fail(place.member).unwrap();
+    engine.add(place.member, open(3)).unwrap();
+    let good_to = |engine: &Engine| engine.array().flat().unwrap().good_to(place.member);
+    while good_to(&engine).0 == 0 {
+        engine.wait_replies(&mut Vec::new()).unwrap();
+    }
+    assert!(good_to(&engine).0 < half.0, "it has gone no farther: {:?}", good_to(&engine));
+    let (is_zero, run) = engine.zero_run(Sector(0), chunk);
+    assert!(!is_zero || run.0 <= half.0, "{run:?} of {half:?} are said to be zero");
+    let (is_zero, run) = engine.zero_run(Sector(good_to(&engine).0), chunk);
+    assert!(!is_zero || run.0 <= half.0, "{run:?} of {half:?} are said to be zero");
+}
+
 /// What is proven to be zero ends where the first of those ends that could be read, in whatever order they are.
 #[test]
 fn a_run_of_zeroes_is_as_long_as_the_shortest_hole() {

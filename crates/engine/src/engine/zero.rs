@@ -29,6 +29,7 @@ impl Engine {
             Geometry::Parity(parity) => self.zero_rows(array, parity, geometry.place(at, 0), run),
             _ => {
                 let places = (0..geometry.copies()).map(|copy| geometry.place(at, copy));
+                let run = places.clone().fold(run, |run, place| alike(array, &place, run));
                 let readable = places.filter(|place| is_readable(array, place));
                 self.zero_places(readable, run)
             }
@@ -43,12 +44,14 @@ impl Engine {
         data: Place,
         run: Sectors,
     ) -> (bool, Sectors) {
+        let run = alike(array, &data, run);
         if is_readable(array, &data) && array.bad_blocks(data.member).next().is_none() {
             return self.zero_places([data].into_iter(), run);
         }
         // Recovered from zeroes alone, whichever of the others it is done from: that is zero.
         let others = (0..self.count as u16).map(MemberIndex).filter(|one| *one != data.member);
         let places = others.map(|member| Place { member, at: data.at });
+        let run = places.clone().fold(run, |run, place| alike(array, &place, run));
         let readable = places.filter(|place| is_readable(array, place));
         match readable.clone().count() >= usize::from(parity.data_chunks()) {
             true => self.zero_places(readable, run),
@@ -86,6 +89,12 @@ impl Engine {
             _ => false,
         })
     }
+}
+
+/// How much of a run is all good on a member or not at all: a member that is being rebuilt is good up to a sector.
+fn alike(array: &Array, place: &Place, run: Sectors) -> Sectors {
+    let good_to = array.good_to(place.member);
+    if place.at < good_to { run.min(Sectors(good_to.0 - place.at.0)) } else { run }
 }
 
 /// Whether a read of data may be served from a place.

@@ -277,6 +277,24 @@ fn who_was_not_told_that_another_member_left_is_in_service() {
     assert!(matches!(joined(&mut plain), Err(Cannot::TooFew { .. })));
 }
 
+/// Whose label is the newest decides of what shape the array is: it does not say who is in service and is then left out
+/// for its shape, since the next start would ask it again.
+#[test]
+fn the_newest_label_decides_the_shape() {
+    let mut disks = disks(Level::Raid3, 3, |number, one| {
+        if number == 0 {
+            (one.syncid, one.array_bytes) = (2, one.array_bytes - 2048);
+        }
+    });
+    let at = disks[0].0.len() - 512;
+    Beside { epoch: 5, left: 1, out: 0 }.put(&mut disks[0].0[at..]);
+    let refused = joined(&mut disks).map(|it| it.order);
+    assert!(matches!(refused, Err(Cannot::TooFew { .. })), "{refused:?}");
+    let all = inspected(&mut disks);
+    let others = Allowed { without: vec![0], ..Allowed::default() };
+    assert_eq!(join(&all, &others).unwrap().order, [None, Some(1), Some(2)]);
+}
+
 /// A copy of a disk from before somebody left, beside the disk, is not one that was not told.
 #[test]
 fn a_copy_of_before_is_out_of_date_beside_who_was_told() {

@@ -149,7 +149,9 @@ pub(super) fn decide(
     let shape = devices.there().next().map(|(_, one)| one.clone());
     let Some(first) = shape else { return Err(Cannot::NoLabel(devices.out)) };
     let newest = out_of_date(&mut devices, first.kind)?;
-    let Some(common) = shaped(&mut devices) else { return Err(Cannot::NoLabel(devices.out)) };
+    let Some(common) = shaped(&mut devices, newest) else {
+        return Err(Cannot::NoLabel(devices.out));
+    };
     contested(&mut devices);
     synchronizing(&mut devices, purpose);
     let clean = dirty(&mut devices, &common, purpose);
@@ -324,13 +326,14 @@ fn shape(one: &Label) -> (u16, u64, u32, u32) {
     (one.members, one.array_bytes, one.sector_bytes, one.stripe)
 }
 
-/// Takes out what is of another shape than most; a label of the shape that is left.
-fn shaped(devices: &mut Devices<'_>) -> Option<Label> {
-    let count =
-        |label: &Label| devices.there().filter(|(_, one)| shape(one) == shape(label)).count();
+/// Takes out what is of another shape than most of the newest; a label of the shape that is left.
+fn shaped(devices: &mut Devices<'_>, newest: Option<(u32, u32)>) -> Option<Label> {
+    let is_newest = |one: &Label| newest.is_none_or(|newest| (one.genid, one.syncid) == newest);
+    let all: Vec<_> = devices.there().filter(|(_, one)| is_newest(one)).collect();
+    let count = |label: &Label| all.iter().filter(|(_, one)| shape(one) == shape(label)).count();
     // Of equal ones the first that was given.
-    let most = |(given, one): &(usize, &Label)| (count(one), std::cmp::Reverse(*given));
-    let common = devices.there().max_by_key(most).map(|(_, one)| one.clone())?;
+    let most = |(given, one): &&(usize, &Label)| (count(one), std::cmp::Reverse(*given));
+    let common = all.iter().max_by_key(most).map(|(_, one)| (*one).clone())?;
     devices.exclude(|_, one| {
         (shape(one) != shape(&common)).then(|| {
             label(format!("its label says {}, that of others {}", shown(one), shown(&common)))

@@ -1,14 +1,18 @@
 //! Arrays of Linux md on members in memory: assembled as md left them, written, degraded, rebuilt and stopped, and
 //! what then stands on them.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use crate::common::TestDirectory;
 use crate::made::{Spoilt, creation, name, pattern};
 use raidlab_core::contract::{Event, IoOp, IoOutcome, Pacing, Segment, Work};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{
-    Engine, EngineErrorKind, MdOptions, Member, MemberRequest, MemberStore, MemoryMember,
+    Engine, EngineErrorKind, FileMember, FileOptions, MdOptions, Member, MemberRequest,
+    MemberStore, MemoryMember,
 };
 use raidlab_metadata::md::{
     ALL, Aside, Bitmap, BitmapSeen, ByteOrder, Creation, Features, Inspected, Role, Version,
@@ -312,6 +316,46 @@ fn listed_blocks_are_not_read_and_stay_listed() {
     let found = seen(&contents(&engine)[0]);
     assert!(found.superblock().unwrap().features.has(Features::BAD_BLOCKS));
     assert_eq!(found.bad.as_deref(), Some(&[(Sector(104), Sectors(8))][..]));
+}
+
+/// Where a member has a list, its own data count all the same: the others are zero, as parity was never made.
+#[test]
+fn a_list_of_bad_blocks_makes_nothing_zero() {
+    let mut all: Vec<_> = created("raid5(3) chunk=64K", Version::V1_2, WantedBitmap::None, true)
+        .iter()
+        .map(bytes)
+        .collect();
+    let one = seen(&all[0]).superblock().unwrap().clone();
+    let (start, list) = (one.data_offset, one.beside(one.bad_blocks.offset).unwrap().bytes());
+    all[0][start as usize * 512..][..4096].copy_from_slice(&pattern(4096, 3));
+    let directory = TestDirectory::new();
+    for listed in [false, true] {
+        if listed {
+            let entry = ((start + 1024) << 10 | 8).to_le_bytes();
+            all[0][list as usize..][..8].copy_from_slice(&entry);
+            let mut one = one.clone();
+            one.features = one.features.with(Features::BAD_BLOCKS);
+            one.emit(&mut all[0][8 * 512..]).unwrap();
+        }
+        let files = all.iter().enumerate().map(|(number, bytes)| {
+            let path = directory.path().join(format!("{listed}-{number}"));
+            let file = File::create(&path).unwrap();
+            file.set_len(bytes.len() as u64).unwrap();
+            for (at, block) in bytes.chunks(4096).enumerate() {
+                if block.iter().any(|byte| *byte != 0) {
+                    file.write_all_at(block, at as u64 * 4096).unwrap();
+                }
+            }
+            file.sync_all().unwrap();
+            Member::from(FileMember::open(&path, FileOptions::default()).unwrap())
+        });
+        let engine = assemble(files.collect());
+        assert_eq!(
+            engine.array().flat().unwrap().bad_blocks(MemberIndex(0)).count(),
+            usize::from(listed)
+        );
+        assert!(!engine.zero_run(Sector(0), Sectors(8)).0, "listed: {listed}");
+    }
 }
 
 /// What a rebuild could not have is in the list of the member, which is whole otherwise, also after a start; a write

@@ -36,7 +36,8 @@ impl Engine {
         }
     }
 
-    /// The rows of a stripe from those of a place of data on: of its member, or where that lacks them of all others.
+    /// The rows of a stripe from those of a place of data on: of its member, and where that lacks some of them of all
+    /// others.
     fn zero_rows(
         &self,
         array: &Array,
@@ -45,8 +46,9 @@ impl Engine {
         run: Sectors,
     ) -> (bool, Sectors) {
         let run = alike(array, &data, run);
-        if is_readable(array, &data) && array.bad_blocks(data.member).next().is_none() {
-            return self.zero_places([data].into_iter(), run);
+        let own = is_readable(array, &data).then_some(data);
+        if own.is_some() && array.bad_blocks(data.member).next().is_none() {
+            return self.zero_places(own.into_iter(), run);
         }
         // Recovered from zeroes alone, whichever of the others it is done from: that is zero.
         let others = (0..self.count as u16).map(MemberIndex).filter(|one| *one != data.member);
@@ -54,7 +56,8 @@ impl Engine {
         let run = places.clone().fold(run, |run, place| alike(array, &place, run));
         let readable = places.filter(|place| is_readable(array, place));
         match readable.clone().count() >= usize::from(parity.data_chunks()) {
-            true => self.zero_places(readable, run),
+            // Which of the rows are listed as bad is not asked.
+            true => self.zero_places(own.into_iter().chain(readable), run),
             false => (false, run),
         }
     }

@@ -173,6 +173,16 @@ fn what_the_kernel_refuses_is_named() {
     assert_eq!(check(&|bytes| bytes[136..144].fill(0), true), Err(Damage::NoData));
     assert_eq!(check(&|bytes| bytes[128..136].fill(0), true), Err(Damage::Overlap));
     assert_eq!(check(&|bytes| bytes[186] = 9, true), Err(Damage::BadBlockLog(9)));
+    for at in [80, 128, 136, 208] {
+        let beyond = check(&|bytes| bytes[at + 7] = 0x7f, true);
+        assert!(matches!(beyond, Err(Damage::Beyond(..))), "{at}: {beyond:?}");
+    }
+    let recovery = |features: u8| check(&|bytes| (bytes[8], bytes[159]) = (features, 0x7f), true);
+    assert_eq!(recovery(0), Ok(()), "nothing is said");
+    assert!(matches!(recovery(2), Err(Damage::Beyond(..))));
+    for at in [152, 208] {
+        assert_eq!(check(&|bytes| bytes[at..at + 8].fill(0xff), true), Ok(()), "all of it");
+    }
 }
 
 /// A superblock has roles of 1,920 devices at most.

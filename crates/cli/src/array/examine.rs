@@ -165,35 +165,35 @@ pub(super) fn array_size(one: &Superblock) -> Option<u128> {
 fn unused(device: Sectors, inspected: &Inspected, one: &Superblock) -> (u64, u64) {
     let size = if one.size == 0 { one.data_size } else { one.size };
     let bad = (one.bad_blocks.size > 0 && one.bad_blocks.offset != 0)
-        .then(|| one.super_offset as i64 + i64::from(one.bad_blocks.offset));
+        .then(|| one.super_offset as i128 + i128::from(one.bad_blocks.offset));
     let beside = match one.aside {
-        Aside::Bitmap(offset) => i64::from(offset),
-        Aside::PartialParity { offset, .. } => i64::from(offset),
+        Aside::Bitmap(offset) => i128::from(offset),
+        Aside::PartialParity { offset, .. } => i128::from(offset),
         Aside::Nothing => 0,
     };
     if one.data_offset < one.super_offset {
-        let mut end = one.super_offset as i64;
-        end = end.min(bad.unwrap_or(end)).min(one.super_offset as i64 + beside);
-        return (one.data_offset, (end - size as i64 - one.data_offset as i64).max(0) as u64);
+        let mut end = one.super_offset as i128;
+        end = end.min(bad.unwrap_or(end)).min(one.super_offset as i128 + beside);
+        return (one.data_offset, (end - size as i128 - one.data_offset as i128).max(0) as u64);
     }
     // md keeps 32 KiB and 4 KiB behind the superblock to itself.
-    let mut used = one.super_offset as i64 + 72;
+    let mut used = one.super_offset as i128 + 72;
     let len = match (&inspected.bitmap, one.aside) {
-        (BitmapSeen::Found(bitmap, _), _) => bitmap.sectors().map_or(0, |len| len.0 as i64),
-        (_, Aside::PartialParity { size, .. }) => i64::from(size),
+        (BitmapSeen::Found(bitmap, _), _) => bitmap.sectors().map_or(0, |len| len.0 as i128),
+        (_, Aside::PartialParity { size, .. }) => i128::from(size),
         _ => 0,
     };
     if beside > 0 {
         used = used.max(beside + len);
     }
     if let Some(bad) = bad {
-        used = used.max(bad + i64::from(one.bad_blocks.size));
+        used = used.max(bad + i128::from(one.bad_blocks.size));
     }
     if one.role() == Role::Journal {
-        return ((one.data_offset as i64 - used).max(0) as u64, 0);
+        return ((one.data_offset as i128 - used).max(0) as u64, 0);
     }
-    let after = device.0 as i64 - size as i64 - one.data_offset as i64;
-    ((one.data_offset as i64 - used).max(0) as u64, after.max(0) as u64)
+    let after = device.0 as i128 - size as i128 - one.data_offset as i128;
+    ((one.data_offset as i128 - used).max(0) as u64, after.max(0) as u64)
 }
 
 /// What mdadm prints.

@@ -88,6 +88,8 @@ pub enum Damage {
     NoData,
     /// Data begin before the superblock ends.
     Overlap,
+    /// More sectors than a device has, or an array, and of what.
+    Beyond(&'static str, u64),
     /// A bad-block log longer than a page.
     BadBlockLog(u16),
     /// A version 0 whose minor version is neither 90 nor, while a reshape goes on, 91.
@@ -133,6 +135,9 @@ impl std::fmt::Display for Damage {
             Self::Padding => f.write_str("bytes of the superblock that must be zero are not"),
             Self::NoData => f.write_str("the superblock leaves less than 10 sectors for data"),
             Self::Overlap => f.write_str("data begin before the superblock ends"),
+            Self::Beyond(what, sectors) => {
+                write!(f, "the superblock says {what} {sectors} sectors, more than there can be")
+            }
             Self::BadBlockLog(size) => {
                 write!(f, "the bad-block log has {size} sectors, at most 8 are possible")
             }
@@ -240,9 +245,33 @@ impl<T: AsRef<[u8]>> Frame<T> {
             return Err(Damage::Overlap);
         }
         match u16_at(all, at::BAD_SIZE) {
-            0..=8 => Ok(()),
+            0..=8 => self.check_sizes(),
             size => Err(Damage::BadBlockLog(size)),
         }
+    }
+
+    /// Whether all lengths can be counted in bytes. The kernel compares them with the device; what is only looked at
+    /// here need not be one.
+    fn check_sizes(&self) -> Result<(), Damage> {
+        // 16 PiB of a device, 8 EiB of an array.
+        const MOST: (u64, u64) = (1 << 45, 1 << 54);
+        let all = self.0.as_ref();
+        let recovers = u32_at(all, at::FEATURES) & Features::RECOVERY.0 != 0;
+        for (what, at, most) in [
+            ("that used of each member are", at::SIZE, MOST.0),
+            ("that data begin behind", at::DATA_OFFSET, MOST.0),
+            ("that data have", at::DATA_SIZE, MOST.0),
+            ("that a rebuild had come to", at::RECOVERY, if recovers { MOST.1 } else { u64::MAX }),
+            ("that a resync had come to", at::RESYNC, MOST.1),
+        ] {
+            match u64_at(all, at) {
+                // All of it.
+                u64::MAX if what.starts_with("that a ") => {}
+                sectors if sectors > most => return Err(Damage::Beyond(what, sectors)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// How many sectors are written for it.

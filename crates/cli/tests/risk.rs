@@ -90,6 +90,23 @@ fn ssds_are_rebuilt_as_fast_as_md_lets_them() {
     assert!(text.contains("rebuilt    in 1.4 h to 4.1 h: one full pass to three"), "{text}");
 }
 
+/// Words stand apart, whatever is asked; one drive is one.
+#[test]
+fn lines_are_words_with_blanks_between() {
+    let text =
+        risk(&["raid1(2)", "--years", "0.25,1.5", "--wrong-pull", "5", "--quiet"]).good().stdout;
+    for (words, next) in
+        [("in 0.25 years", " "), ("in 1.5 years", " "), ("wrong drive pulled", " ")]
+    {
+        for line in text.lines().filter_map(|line| line.split_once(words)) {
+            assert!(line.1.starts_with(next), "{words}: {text}");
+        }
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let text = risk(&["single", "--afr-by-age", "1,1.5,2", "--quiet"]).good().stdout;
+    assert!(text.contains("single: 1 drive, ") && text.contains("1, 1.5, 2 %"), "{text}");
+}
+
 #[test]
 fn what_cannot_be_is_named() {
     for (arguments, words) in [

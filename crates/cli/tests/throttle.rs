@@ -48,6 +48,23 @@ fn curves_end_in_a_setting_to_use() {
     assert!(told["feedback_against_md_at_equal_rebuild_time"].is_array());
 }
 
+/// What is over in a moment says nothing of a rebuild of hours.
+#[test]
+fn too_short_a_run_tells_no_rebuild() {
+    let scratch = Scratch::new("throttle-short");
+    let text = STUDY.replace("number_ios = 150", "number_ios = 20");
+    let study = scratch.file("mine.toml", text.replace("thinktime = 100000\n", ""));
+    let study = study.to_str().expect("text");
+    let arguments = ["throttle", study, "--policy", "md", "--seeds", "3", "--quiet"];
+    let text = raidlab(arguments).good().stdout;
+    let row = text.lines().find(|line| line.contains("speed_limit_min 1000 ")).expect("a row");
+    assert_eq!(row.matches("unknown").count(), 2, "hours and risk: {row}");
+    assert!(text.contains("Give the workload more to do") && !text.contains("sysctl"), "{text}");
+    let json = raidlab([&arguments[..], &["--json", "-"]].concat()).good().stdout;
+    let told: Value = serde_json::from_str(&json).expect("a document");
+    assert!(told["points"][0]["rebuild_hours"].is_null() && told["points"][0]["p99_s"].is_f64());
+}
+
 /// A hot spare takes the days away until somebody puts in another drive.
 #[test]
 fn the_risk_of_a_setting_knows_of_spares() {

@@ -4,6 +4,7 @@
 use raidlab_core::Nanos;
 use raidlab_core::contract::{Admin, Pacing, PacingRule};
 use raidlab_predict::{Modelled, Pacer};
+use raidlab_results::find::is_too_little;
 use raidlab_study::{CellKey, State, StudyError};
 
 /// A way of pacing rebuilds.
@@ -92,7 +93,7 @@ impl Setting {
             Self::Most(rate) => format!("speed_limit_max {rate}"),
             Self::Depth(depth) => format!("sync_io_depth {depth}"),
             Self::Share(share) => format!("{share} % of the time"),
-            Self::Target(target) => format!("p99 of {:.1} ms", target.as_secs() * 1e3),
+            Self::Target(target) => format!("p99 of {}", milliseconds(target.as_secs())),
         }
     }
 
@@ -124,10 +125,22 @@ impl Setting {
     }
 }
 
+/// Seconds as milliseconds in three digits.
+pub fn milliseconds(seconds: f64) -> String {
+    let value = seconds * 1e3;
+    let decimals = match value {
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} ms")
+}
+
 /// What a run with a setting gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// Hours of the whole rebuild if it went on as it did in the run; infinite where it got nowhere.
+    /// Hours of the whole rebuild if it went on as it did in the run; infinite where it got nowhere, no number where
+    /// too little of it was seen to tell ([`is_too_little`]).
     pub hours: f64,
     /// Seconds that 99 of 100 requests took at most.
     pub tail: f64,
@@ -154,9 +167,15 @@ pub fn run(
         _ => None,
     };
     let sample = modelled.run_paced(&mut world, key, seed, pacer)?;
-    let hours = sample.rebuild.and_then(|rebuild| rebuild.seconds());
+    let last = sample.last_done.as_secs();
+    let hours = match sample.rebuild {
+        Some(rebuild) if is_too_little(rebuild.done * 100.0, last) => f64::NAN,
+        rebuild => {
+            rebuild.and_then(|one| one.seconds()).map_or(f64::INFINITY, |one| one.0 / 3_600.0)
+        }
+    };
     Ok(Outcome {
-        hours: hours.map_or(f64::INFINITY, |(seconds, _)| seconds / 3_600.0),
+        hours,
         tail: sample.latency.map_or(0.0, |latency| latency.p99.as_secs()),
         rate: sample.ops as f64 / sample.last_done.as_secs().max(1e-9),
     })
@@ -178,7 +197,8 @@ pub fn without(modelled: &Modelled<'_>, key: &CellKey, seed: u64) -> Result<Outc
 }
 
 /// The knee of a curve of hours and seconds: the point that is furthest below the line from its slowest rebuild to its
-/// fastest, in logarithms; `None` of fewer than three points, or where none is below.
+/// fastest, in logarithms; `None` of fewer than three points, where none is below, and where hours or seconds differ by
+/// less than a tenth: what bends there is chance.
 pub fn knee(points: &[(f64, f64)]) -> Option<usize> {
     let logs: Vec<(f64, f64)> =
         points.iter().map(|(hours, tail)| (libm::log(*hours), libm::log(*tail))).collect();
@@ -186,7 +206,8 @@ pub fn knee(points: &[(f64, f64)]) -> Option<usize> {
     let first = finite().copied().reduce(|one, other| if other.0 > one.0 { other } else { one })?;
     let last = finite().copied().reduce(|one, other| if other.0 < one.0 { other } else { one })?;
     let (wide, high) = (first.0 - last.0, last.1 - first.1);
-    if finite().count() < 3 || wide <= 0.0 {
+    let least = libm::log(1.1);
+    if finite().count() < 3 || wide < least || high < least {
         return None;
     }
     let below = |(hours, tail): (f64, f64)| first.1 + high * (first.0 - hours) / wide - tail;
@@ -270,6 +291,10 @@ mod tests {
         assert_eq!(knee(&[(100.0, 10.0), (10.0, 100.0)]), None);
         let line = [(100.0, 10.0), (31.622_776_601_683_79, 31.622_776_601_683_79), (10.0, 100.0)];
         assert_eq!(knee(&line), None);
+        let flat = [(120.0, 136.3), (119.0, 136.0), (118.0, 136.1), (117.0, 137.4)];
+        assert_eq!(knee(&flat), None, "all the same");
+        let unknown = [(f64::NAN, 1.0), (f64::NAN, 2.0), (60.0, 3.0), (50.0, 90.0)];
+        assert_eq!(knee(&unknown), None, "two are known");
         assert_eq!(
             knee(&[(f64::INFINITY, 9.0), (100.0, 10.0), (20.0, 12.0), (10.0, 100.0)]),
             Some(2)

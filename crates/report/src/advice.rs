@@ -77,7 +77,9 @@ fn undecided(view: &View<'_>) -> Option<String> {
     let enough = view.sections.iter().flat_map(|section| &section.rows);
     let enough = enough.filter(|row| !row.is_preliminary());
     let undecided = enough.flat_map(|row| row.cells.iter().copied().flatten()).filter(|cell| {
+        // No number of rounds tells what is seen too shortly.
         cell.verdict == Some(Verdict::NotResolved)
+            && !cell.tells_too_little()
             && cell.percent_vs_baseline.is_some_and(|one| distance(one, 0.0) >= MATTERS_PERCENT)
     });
     let cells: Vec<&Cell> = undecided.collect();

@@ -27,7 +27,7 @@ const ARROWS: [(&str, &[&str]); 30] = [
     ("study", &["core", "random", "toml-file", "models", "workload", "results"]),
     ("predict", &["core", "metadata", "random", "models", "sim", "workload", "results", "study"]),
     ("measure", &["core", "random", "metadata", "engine", "targets", "workload", "study"]),
-    ("explore", &["core", "models", "sim", "workload", "study", "predict"]),
+    ("explore", &["core", "models", "sim", "workload", "study", "predict", "results"]),
     ("report", &["results"]),
     ("store", &["core", "workload", "results", "study"]),
     ("sweep", &["core", "models", "sim", "results", "study", "predict", "store"]),

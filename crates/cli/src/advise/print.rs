@@ -324,16 +324,22 @@ fn consistency(wanted: &Wanted, advice: &Advice) -> Option<String> {
             Mode::PartialParity => "ppl, in place of it, closes the write hole",
             _ => "a bitmap makes the resync after a crash one of minutes instead of a full pass",
         };
-        let longer = (one.tail - 1.0) * 100.0;
-        let tail = match one.tail {
+        let longer = match one.tail {
             tail if tail <= Objective::Tail.step() => String::new(),
-            _ => format!(", but makes the p99 {longer:.0} % longer"),
+            tail if tail > 3.0 => format!(" the p99 {tail:.0} times as long"),
+            tail => format!(" the p99 {:.0} % longer", (tail - 1.0) * 100.0),
+        };
+        let tail = |joined: &str| match longer.as_str() {
+            "" => String::new(),
+            longer => format!("{joined} makes{longer}"),
         };
         match (1.0 - one.speed) * 100.0 {
             _ if wanted.is_paced() => format!("{what}; the work leaves time for it"),
-            percent if percent < 1.0 && tail.is_empty() => format!("{what} and costs nothing here"),
-            percent if percent < 1.0 => format!("{what} and costs no speed here{tail}"),
-            percent => format!("{what} and costs {percent:.0} % of the speed here{tail}"),
+            percent if percent < 1.0 && longer.is_empty() => {
+                format!("{what} and costs nothing here")
+            }
+            percent if percent < 1.0 => format!("{what} and costs no speed here{}", tail(", but")),
+            percent => format!("{what}, costs {percent:.0} % of the speed here{}", tail(" and")),
         }
     });
     let costs: Vec<String> = costs.collect();

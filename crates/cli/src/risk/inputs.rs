@@ -254,7 +254,9 @@ fn failures(options: &RiskOptions, class: Class) -> Result<(Range, Hazard, Strin
         // As uncertain as the class, around what is given.
         let Range { low, central, high } = class.failures();
         let range = Range { low: low / central, central: 1.0, high: high / central };
-        let words = format!("{rates:?} % in each year of age, given; range as of the class");
+        let each: Vec<String> = rates.iter().map(ToString::to_string).collect();
+        let each = each.join(", ");
+        let words = format!("{each} % in the years of age, given; range as of the class");
         return Ok((range, Hazard::by_year_of_age(&shares), words));
     }
     let (range, source) = match (&options.afr, &options.failures) {

@@ -6,6 +6,7 @@ use raidlab_risk::{Answer, Outcome, Risk, Within, YEAR, words};
 
 use super::inputs::Asked;
 use super::values::span;
+use crate::output::counted;
 
 /// Columns that the text keeps within.
 const WIDTH: usize = 80;
@@ -96,8 +97,12 @@ fn compared(ratio: Within) -> String {
 fn layout(asked: &Asked, risk: &Risk, out: &mut String) {
     let question = &asked.question;
     let usable = risk.usable as f64 / 1e12;
-    let _ =
-        writeln!(out, "{}: {} drives, {usable:.1} TB usable", risk.layout, risk.layout.drives());
+    let _ = writeln!(
+        out,
+        "{}: {}, {usable:.1} TB usable",
+        risk.layout,
+        counted(u64::from(risk.layout.drives()), "drive", "drives")
+    );
     let main = question.main;
     let told = format!(
         "In {} it loses the array: {}, depending on what nobody knows (failure rate of this model, latent errors, \
@@ -111,14 +116,14 @@ fn layout(asked: &Asked, risk: &Risk, out: &mut String) {
         let _ = writeln!(out, "  {what}");
         for (hours, mission) in question.missions.iter().zip(&risk.missions) {
             let chance = if of { mission.array } else { mission.sector };
-            let head = format!("    in {:<9}", years(*hours));
+            let head = format!("    in {:<8} ", years(*hours));
             out.push_str(&folded(&within(chance), &head, 16));
         }
     }
     let _ = writeln!(out, "  lost of each usable TB, on average (mostly nothing, seldom all)");
     for (hours, mission) in question.missions.iter().zip(&risk.missions) {
         let lost = words::bytes(mission.outcome.lost_share);
-        let _ = writeln!(out, "    in {:<9}{lost}", years(*hours));
+        let _ = writeln!(out, "    in {:<8} {lost}", years(*hours));
     }
     if risk.layout.survives() > 0 {
         let replace = &question.model.replace;
@@ -141,7 +146,7 @@ fn what_ifs(asked: &Asked, risk: &Risk, out: &mut String) {
     let _ = writeln!(out, "  {head:<30}{:<24}a sector or more", "the array");
     let row = |what: &str, outcome: &Outcome| {
         let (array, sector) = (outcome.array.value, outcome.sector.value);
-        format!("    {what:<28}{:<24}{}\n", words::chance(array), words::chance(sector))
+        format!("    {what:<27} {:<24}{}\n", words::chance(array), words::chance(sector))
     };
     out.push_str(&row("as assumed", &risk.missions[asked.question.main].outcome));
     for what_if in &risk.what_ifs {

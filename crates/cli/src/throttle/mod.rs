@@ -173,8 +173,11 @@ impl Runner<'_> {
     }
 }
 
-/// Losing the array in five years, were each rebuild so long.
+/// Losing the array in five years, were each rebuild so long; no number where that is none.
 fn risk(modelled: &Modelled<'_>, key: &CellKey, hours: f64) -> Result<f64, Failure> {
+    if hours.is_nan() {
+        return Ok(f64::NAN);
+    }
     let named = &modelled.study().layouts[key.layout];
     let drive = &modelled.drives()[named.drives];
     let member = modelled.study().member_size_of(key.layout).unwrap_or(drive.capacity);

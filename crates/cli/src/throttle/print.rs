@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use raidlab_advise::days;
-use raidlab_explore::throttle::{Outcome, PairedRatio, Policy, at_equal_time, knee};
+use raidlab_explore::throttle::{Outcome, PairedRatio, Policy, at_equal_time, knee, milliseconds};
+use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
 use raidlab_risk::words;
 use raidlab_study::cell_title;
 use serde_json::{Value, json};
@@ -47,7 +48,8 @@ impl Curves<'_> {
     /// The fastest rebuild of a policy that holds the wanted p99.
     fn holds(&self, policy: Policy) -> Option<&Point> {
         let most = self.most?.as_secs();
-        let able = self.of(policy).into_iter().filter(|point| point.tail() <= most);
+        let known = self.of(policy).into_iter().filter(|point| !point.hours().is_nan());
+        let able = known.filter(|point| point.tail() <= most);
         able.min_by(|one, other| one.hours().total_cmp(&other.hours()))
     }
 
@@ -69,7 +71,15 @@ impl Curves<'_> {
 }
 
 fn rebuilt(hours: f64) -> String {
-    if hours >= NEVER { "never".to_owned() } else { days(hours) }
+    match hours {
+        hours if hours.is_nan() => "unknown".to_owned(),
+        hours if hours >= NEVER => "never".to_owned(),
+        hours => days(hours),
+    }
+}
+
+fn chance(risk: f64) -> String {
+    if risk.is_nan() { "unknown".to_owned() } else { words::chance(risk) }
 }
 
 pub(super) fn text(curves: &Curves<'_>) -> String {
@@ -78,9 +88,9 @@ pub(super) fn text(curves: &Curves<'_>) -> String {
     let (tail, rate) = curves.alone();
     let _ = writeln!(out, "{title}");
     let text = format!(
-        "Without a rebuild, a drive missing: p99 {:.1} ms, {rate:.0} requests a second. The rebuild takes as long as \
+        "Without a rebuild, a drive missing: p99 {}, {rate:.0} requests a second. The rebuild takes as long as \
          is said if the work never stops; it is extrapolated from where the drive begins.",
-        tail * 1e3
+        milliseconds(tail)
     );
     out.push_str(&folded(&text, "", 0));
     for policy in curves.policies() {
@@ -98,13 +108,13 @@ pub(super) fn text(curves: &Curves<'_>) -> String {
             let mark = if knee == Some(at) { " <- knee" } else { "" };
             let _ = writeln!(
                 out,
-                "  {:<24} {:>9} {:>8.1} ms {:>8.2} {:>9.0}  {}{mark}",
+                "  {:<24} {:>9} {:>11} {:>8.2} {:>9.0}  {}{mark}",
                 point.setting.in_words(),
                 rebuilt(point.hours()),
-                point.tail() * 1e3,
+                milliseconds(point.tail()),
                 point.tail() / tail,
                 point.rate(),
-                words::chance(point.risk)
+                chance(point.risk)
             );
         }
     }
@@ -149,6 +159,13 @@ fn sentences(curves: &Curves<'_>) -> Vec<String> {
                 ));
             }
         }
+    }
+    if curves.points.iter().any(|point| point.hours().is_nan()) {
+        told.push(format!(
+            "unknown: the work was over before {LEAST_REBUILT_PERCENT} % of the rebuild was done, and before \
+             {LEAST_REBUILT_SECONDS} s: how the array's turns go on is not told by that. Give the workload more to do, \
+             such as a larger size."
+        ));
     }
     told.extend(feedback(curves));
     told.push(

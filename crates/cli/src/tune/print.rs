@@ -78,7 +78,7 @@ fn layout(
     if found.knee == found.best {
         writeln!(
             out,
-            "  knee: {knee}, the best; no smaller one is within {} % of it",
+            "  knee: {knee}, the best; no smaller one that was tried is within {} % of it",
             options.margin
         )?;
     } else {

@@ -8,7 +8,8 @@
 //! area is begun again at its start in the same way. One with a larger number that stands elsewhere in the area is of
 //! the headers before, whose chain was torn then: where md takes the last that is left of it, nothing counts here. An
 //! entry whose partial parity is torn is left out by itself. Numbers go on from the largest in the area, so that none
-//! of those that stood there before is taken for a newer one.
+//! of those that stood there before is taken for a newer one; an area of which something cannot be read counts as
+//! lost, and numbers go on far beyond all that the array can have written there.
 //! Tests: below, `tests/md/logs.rs`, power cuts in `crates/engine/tests/md_ppl.rs`, and against the kernel
 //! `crates/engine/tests/md_ppl_guest.rs`.
 
@@ -34,6 +35,9 @@ const HEADER: u64 = BLOCK as u64 / SECTOR_BYTES;
 const MOST_PARTIAL: u64 = 256;
 /// Sectors of an area that are looked at together.
 const STEP: u64 = 128;
+/// So many numbers are left to the headers of each event of the array where a log cannot be read: it gets no such
+/// number of them before the next start, which is an event.
+const GAP: u64 = 1 << 32;
 
 /// What an entry protects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -189,7 +193,8 @@ pub(super) fn look(device: &mut dyn Source, one: &Superblock) -> Option<PplSeen>
     let signature = PplHeader::signature_of(&one.array);
     let most_partial = Sectors(area.most_partial());
     let mut seen = PplSeen { most_partial, ..PplSeen::default() };
-    seen.largest = largest(device, &area, signature);
+    let known = largest(device, &area, signature);
+    (seen.largest, seen.unreadable) = known;
     let mut found = None;
     let mut at = 0;
     while at + HEADER < area.sectors {
@@ -223,12 +228,14 @@ pub(super) fn look(device: &mut dyn Source, one: &Superblock) -> Option<PplSeen>
     Some(seen)
 }
 
-/// The largest generation of a header of this array in an area, wherever it stands.
-fn largest(device: &mut dyn Source, area: &Area, signature: u32) -> u64 {
-    let mut largest = 0;
+/// The largest generation of a header of this array in an area, wherever it stands, and whether one may stand where
+/// the area cannot be read.
+fn largest(device: &mut dyn Source, area: &Area, signature: u32) -> (u64, bool) {
+    let (mut largest, mut is_lost) = (0, false);
     for at in (0..area.sectors).step_by(STEP as usize) {
         let mut bytes = vec![0; Sectors(STEP.min(area.sectors - at)).bytes() as usize];
         if device.read(Sector(area.at.0 + at), &mut bytes).is_err() {
+            is_lost = true;
             continue;
         }
         // Partial parity is of any number of sectors, and so may be what lies between headers.
@@ -247,7 +254,7 @@ fn largest(device: &mut dyn Source, area: &Area, signature: u32) -> u64 {
             }
         }
     }
-    largest
+    (largest, is_lost)
 }
 
 /// Whether the partial parity of an entry is as it was sealed; `None` when it cannot be read.
@@ -390,7 +397,11 @@ impl Ppl {
     /// Of a device whose log was looked at; `block`: sectors of a logical block of the array.
     pub(super) fn of(one: &Superblock, seen: Option<&PplSeen>, block: u32) -> Option<Self> {
         let signature = PplHeader::signature_of(&one.array);
-        let generation = seen.map_or(0, |seen| seen.largest);
+        let generation = seen.map_or(0, |seen| match seen.unreadable {
+            // A header that can be read again later must not be taken for one that follows those written from now on.
+            true => seen.largest.max(one.events.saturating_mul(GAP)),
+            false => seen.largest,
+        });
         Some(Self {
             area: Area::of(one)?,
             shape: Shape::of(one, block),
@@ -451,7 +462,7 @@ impl Ppl {
         let has_room = self.next + len.max(HEADER + 1) <= self.area.sectors;
         let goes_on = self.area.several && self.next > 0 && has_room;
         let at = if goes_on { self.next } else { 0 };
-        self.generation += 1;
+        self.generation = self.generation.saturating_add(1);
         if at == 0 && self.area.several && !self.ended {
             self.ended = true;
             emit(head.get_mut(..BLOCK)?, (self.signature, self.generation), &[]);

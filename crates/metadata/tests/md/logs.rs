@@ -5,11 +5,12 @@ use raidlab_metadata::md::{
     Superblock, Why, assemble, inspect, join,
 };
 
-use raidlab_core::{Consistency, Sector, Sectors};
-use raidlab_metadata::MetadataFormat;
+use raidlab_core::consistency::MetaArea;
+use raidlab_core::{Config, Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_metadata::md::Md;
+use raidlab_metadata::{MetadataFormat, RecordWriter, Source, Unreadable};
 
-use super::device::{disk, raid5, seen};
+use super::device::{Disk, disk, raid5, seen};
 
 const MD: Md = Md { block: 1 };
 
@@ -117,6 +118,51 @@ fn what_is_logged_is_believed_as_md_does() {
     // Without a member nothing else could make parity consistent.
     for (logs, entries) in [([None, e, u], 1), ([e, e, None], 0), ([e, None, t], 0)] {
         assert_eq!(told(logs, false), (mode(entries), true));
+    }
+}
+
+/// A device of which one sector cannot be read.
+struct Unread(Disk, u64);
+
+impl Source for Unread {
+    fn sectors(&self) -> Sectors {
+        self.0.sectors()
+    }
+
+    fn logical_block(&self) -> u32 {
+        1
+    }
+
+    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
+        let range = at.0..at.0 + into.len() as u64 / 512;
+        if range.contains(&self.1) { Err(Unreadable) } else { self.0.read(at, into) }
+    }
+}
+
+/// Headers that could not be read at a start, and can be at the next, must not count as newer than what was written in
+/// between: they would be replayed over it.
+#[test]
+fn headers_that_could_not_be_read_are_older_than_what_is_written_then() {
+    let aside = Aside::PartialParity { offset: 16, size: 1024 };
+    let member = Superblock { features: Features::PPLS, aside, resync: 0, ..raid5(3, 2) };
+    let array = member.array;
+    let blocks = [(24, ppl(array, 1, 0)), (32, ppl(array, 2, 0)), (40, ppl(array, 3, 0))];
+    let generation = |unread: u64| {
+        let mut device = Unread(disk(&member, &blocks), unread);
+        let seen = inspect(&mut device).partial_parity.unwrap();
+        let layout = Layout::new(Level::Raid5, 3);
+        let config = Config::uniform(layout, Sectors(1024));
+        let mut writer = RecordWriter::new(array, &config, &MetaArea::default());
+        writer.know(MemberIndex(2), &MD.examine(&mut device));
+        let mut head = vec![0; 4096];
+        writer.put_header(&mut head, MemberIndex(2), &[]).unwrap();
+        (seen.unreadable, PplHeader::parse(&head).unwrap().generation)
+    };
+    assert_eq!(generation(u64::MAX), (false, 4));
+    // The first header, a later one, and what lies behind all of them, where a newer one may be.
+    for unread in [24, 33, 24 + 1000] {
+        let (unreadable, next) = generation(unread);
+        assert!(unreadable && next > member.events << 32, "sector {unread}: {next}");
     }
 }
 

@@ -9,7 +9,7 @@ use raidlab_core::{
     Settings, Volume,
 };
 use raidlab_metadata::geom::Geom;
-use raidlab_metadata::md::journal::{MOST_HEADS, PAGE};
+use raidlab_metadata::md::journal::{MOST_HEADS, PAGE, Replay, ReplayError, Replayed};
 use raidlab_metadata::md::{
     Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Why, inspect, keeps_bad_blocks,
 };
@@ -17,7 +17,7 @@ use raidlab_metadata::{Looked, Places};
 
 use super::headers::LogPlaces;
 use super::journal_lost::join_or_give_up;
-use super::journal_replay::{Replay, Replayed, record_failure};
+use super::journal_replay::{Devices, not_replayed, record_failure};
 use super::setup::{Beginning, EngineConfig, cannot, impossible};
 use super::{Engine, Wait};
 use crate::buffers::{Area, Piece};
@@ -384,14 +384,17 @@ fn replay(
     for one in &assembled.unused {
         out[one.member.at() / 64] |= 1 << (one.member.at() % 64);
     }
-    let mut unwritable = None;
-    let replay = Replay { joined, geometry, members, out, unwritable: &mut unwritable, log, md };
-    let (looked, replayed) = match (replay.run(), unwritable) {
-        (Ok(done), _) => done,
-        (Err(error), Some(place)) if survives(joined, assembled, out, place) => {
+    let number = u32::from_le_bytes(random()?);
+    let devices = Devices { members, log: &mut *log };
+    let (looked, replayed) = match (Replay { joined, geometry, out, devices, md }).run(number) {
+        Ok(done) => done,
+        Err(ReplayError::Member(place, error)) if survives(joined, assembled, out, place) => {
             return Err(NotDecided::Member(place, error));
         }
-        (Err(error), _) => return Err(error.into()),
+        Err(error) => {
+            let seen = inspect(log);
+            return Err(not_replayed(error, log, seen.superblock()).into());
+        }
     };
     match looked.places.md().and_then(Kept::journal) {
         Some(_) => Ok((looked, replayed)),

@@ -25,8 +25,8 @@ mod zero;
 
 pub use blocking::check_outcome;
 pub use journal_added::add_md_journal;
-pub use journal_replay::Replayed;
 pub use md::{MdFound, MdOptions};
+pub use raidlab_metadata::md::journal::Replayed;
 pub use setup::{Beginning, EngineConfig, log_device_sectors};
 
 use std::fs::File;

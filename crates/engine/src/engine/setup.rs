@@ -10,9 +10,9 @@ use raidlab_core::{
     Array, Config, ConfigError, Consistency, Layout, Limits, MemberConfig, MemberIndex,
     MemberTotals, Nanos, Sector, Sectors, Settings, Time, Volume,
 };
+use raidlab_metadata::md::journal::Replayed;
 
 use super::headers::{Headers, LogPlaces};
-use super::journal_replay::Replayed;
 use super::{Engine, Wait};
 use crate::buffers::Buffers;
 use crate::compute::Computer;

@@ -11,6 +11,7 @@
 //! `crates/engine/tests/md_journal_guest.rs`.
 
 mod added;
+mod replay;
 mod write;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use super::{Impossible, JournalBlock, Role, Superblock};
 use crate::Source;
 
 pub use added::{AddedJournal, add};
+pub use replay::{Replay, ReplayDevices, ReplayError, Replayed};
 pub use write::{Journal, LoggedRows};
 
 /// Sectors of a page.

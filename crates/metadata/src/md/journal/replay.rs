@@ -1,0 +1,438 @@
+//! What stands in md's journal when an array starts, written out before the array does anything.
+//!
+//! Fault model: a crash at any point of it, members that are missing or being rebuilt, a journal of any bytes.
+//! Why it is safe: rows with data and parity are written as they stand, so that a replay that was interrupted is done
+//! again. Data without parity (md's write-back mode) are logged with the parity that is made of them, behind everything
+//! that is found, before the tail moves there and any of them is written: parity made of what is on the members is not
+//! to be made a second time of half of what replaced it. The tail moves when all that is before it is durable on the
+//! members, to a block without pages, with a number that nothing left in the ring has. A member that fails meanwhile is
+//! known to the others before that, and the replay begins anew without it.
+//!
+//! The engine and the checker both replay by it: what is checked is what runs. Tests: the checker's with md's journal,
+//! and the engine's `tests/md_journal.rs`, `tests/md_journal_replay.rs`, `tests/md_journal_guest.rs`.
+
+use raidlab_core::Sector;
+use raidlab_core::contract::MemberBits;
+use raidlab_core::geometry::Parity;
+
+use super::{
+    BLOCK, Journal, JournalDamage, JournalFound, JournalRow, PAGE, Superblock, begin_anew, recover,
+};
+use crate::md::{Joined, Md, inspect};
+use crate::{Looked, MetadataFormat, Source};
+
+type Page = Vec<u8>;
+
+/// The devices of an array whose journal is replayed, and what is computed of what they hold.
+pub trait ReplayDevices {
+    /// What is wrong with a device.
+    type Error;
+
+    /// Reads sectors of a member's device.
+    ///
+    /// # Errors
+    /// When not all of them can be read.
+    fn read(&mut self, member: usize, at: Sector, into: &mut [u8]) -> Result<(), Self::Error>;
+
+    /// Writes sectors of a member's device, durable with the next flush.
+    ///
+    /// # Errors
+    /// When not all of them can be written.
+    fn write(&mut self, member: usize, at: Sector, bytes: &[u8]) -> Result<(), Self::Error>;
+
+    /// Makes durable what was written to a member.
+    ///
+    /// # Errors
+    /// When it is not known to be.
+    fn flush(&mut self, member: usize) -> Result<(), Self::Error>;
+
+    /// Looks at the log device.
+    fn with_log<T>(&mut self, look: impl FnOnce(&mut dyn Source) -> T) -> T;
+
+    /// Writes sectors of the log device, durably.
+    ///
+    /// # Errors
+    /// When not all of them can be written.
+    fn write_log(&mut self, at: Sector, bytes: &[u8]) -> Result<(), Self::Error>;
+
+    /// Makes P of these chunks, and where it is wanted Q by the exponent of each.
+    ///
+    /// # Errors
+    /// When there are too many.
+    fn parities(
+        &mut self,
+        sources: &[&[u8]],
+        exponents: &[u8],
+        into: (&mut [u8], Option<&mut [u8]>),
+    ) -> Result<(), Self::Error>;
+
+    /// Makes one or two chunks with these exponents, which are lost, of the others and of as many parities as are given
+    /// and needed; the first parity where either would do.
+    ///
+    /// # Errors
+    /// When there are too many.
+    fn recover(
+        &mut self,
+        lost: &[u8],
+        parities: [Option<&[u8]>; 2],
+        others: (&[&[u8]], &[u8]),
+        into: [&mut [u8]; 2],
+    ) -> Result<(), Self::Error>;
+}
+
+/// Why a journal is not replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplayError<E> {
+    /// A device, or what is computed of what it holds.
+    Device(E),
+    /// This member could not be written.
+    Member(usize, E),
+    /// What stands there, or is not known to.
+    Journal(JournalDamage),
+    /// Something else, in words.
+    Other(&'static str),
+}
+
+/// How many rows were written out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// With the parity that stood there, too.
+    pub whole: u64,
+    /// With parity that was made of them.
+    pub alone: u64,
+}
+
+/// A journal that is being replayed.
+#[derive(Debug)]
+pub struct Replay<'a, D> {
+    /// The array that starts.
+    pub joined: &'a Joined,
+    /// How its rows lie.
+    pub geometry: &'a Parity,
+    /// Members that are out of service.
+    pub out: MemberBits,
+    /// Its devices.
+    pub devices: D,
+    /// How the log device is written.
+    pub md: Md,
+}
+
+impl<D: ReplayDevices> Replay<'_, D> {
+    /// Replays it, and begins it anew, with this number where nothing was logged before; what the log device carries
+    /// then.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn run(mut self, random: u32) -> Result<(Looked, Replayed), ReplayError<D::Error>> {
+        let inspected = self.devices.with_log(|log| inspect(log));
+        let Some(one) = inspected.superblock() else {
+            return Err(ReplayError::Other("it has no superblock"));
+        };
+        let found = self.devices.with_log(|log| recover(log, one));
+        let mut found = found.map_err(ReplayError::Journal)?;
+        let mut replayed = Replayed::default();
+        for (row, journalled) in &found.rows {
+            replayed.whole += u64::from(!journalled.data.is_empty());
+            replayed.alone += u64::from(!journalled.alone.is_empty());
+            self.write_whole(one, *row, journalled)?;
+        }
+        self.flush()?;
+        let mut tail = self.begin_anew(one, &found, random)?;
+        if replayed.alone > 0 {
+            let anew = one.with_tail(tail);
+            found.next = Some(self.replay_alone(one, &anew, &found)?);
+            tail = self.begin_anew(one, &found, random)?;
+        }
+        self.move_tail(tail)?;
+        Ok((self.examine(), replayed))
+    }
+
+    fn examine(&mut self) -> Looked {
+        let md = self.md;
+        self.devices.with_log(|log| md.examine(log))
+    }
+
+    /// Writes a block without pages behind what was found, and gives its place.
+    fn begin_anew(
+        &mut self,
+        one: &Superblock,
+        found: &JournalFound,
+        random: u32,
+    ) -> Result<u64, ReplayError<D::Error>> {
+        let (position, block) = begin_anew(&one.array, found, random);
+        self.write_log(Sector(one.data_offset + position), &block)?;
+        Ok(position)
+    }
+
+    /// Has the log device's superblock name this tail.
+    fn move_tail(&mut self, tail: u64) -> Result<(), ReplayError<D::Error>> {
+        let mut looked = self.examine();
+        let put = looked.places.with_journal_tail(tail);
+        let Some((at, bytes)) = put else {
+            return Err(ReplayError::Other("its superblock has no room"));
+        };
+        self.write_log(at, &bytes)
+    }
+
+    fn write_log(&mut self, at: Sector, bytes: &[u8]) -> Result<(), ReplayError<D::Error>> {
+        self.devices.write_log(at, bytes).map_err(ReplayError::Device)
+    }
+
+    /// Writes a row's data and the parity that stood with them.
+    fn write_whole(
+        &mut self,
+        one: &Superblock,
+        row: u64,
+        journalled: &JournalRow,
+    ) -> Result<(), ReplayError<D::Error>> {
+        let Some(parity) = journalled.parity.filter(|_| !journalled.data.is_empty()) else {
+            return Ok(());
+        };
+        let both = (self.chunks()..).zip(parity).take(usize::from(self.geometry.parities()));
+        for (role, place) in journalled.data.iter().map(|(k, at)| (*k, *at)).chain(both) {
+            let page = self.logged(one, place)?;
+            self.write_page(role, row, &page)?;
+        }
+        Ok(())
+    }
+
+    /// Makes parity of data that stand alone, logs all of it where the journal begins anew, and writes it; the place
+    /// and the number of the block behind.
+    fn replay_alone(
+        &mut self,
+        one: &Superblock,
+        anew: &Superblock,
+        found: &JournalFound,
+    ) -> Result<(u64, u64), ReplayError<D::Error>> {
+        let rows = || found.rows.iter().filter(|(_, row)| !row.alone.is_empty());
+        let log = self.devices.with_log(|log| Journal::of(log, anew));
+        let Some(mut log) = log else {
+            return Err(ReplayError::Other("it could not be begun anew"));
+        };
+        // A block for each row, and those that fill the end of the ring.
+        let pages = |row: &JournalRow| row.alone.len() as u64 + 3;
+        let most: u64 =
+            rows().map(|(_, row)| pages(row)).sum::<u64>() + u64::from(self.chunks()) + 3;
+        let ring = one.data_size / PAGE * PAGE;
+        let taken = (anew.recovery + ring - one.recovery) % ring;
+        let has_room = taken + most * PAGE < ring;
+        for (row, journalled) in rows() {
+            let made = self.made(one, *row, journalled)?;
+            if has_room {
+                self.log_row(anew, &mut log, *row, &made.pages)?;
+            } else if made.depends {
+                return Err(ReplayError::Other(
+                    "it has no room for the parity of data that stand in it alone, which is made without a member: \
+                     give that member, or let mdadm --assemble replay it",
+                ));
+            }
+        }
+        if has_room {
+            self.move_tail(anew.recovery)?;
+        }
+        for (row, journalled) in rows() {
+            for (role, page) in self.made(one, *row, journalled)?.pages {
+                self.write_page(role, *row, &page)?;
+            }
+        }
+        self.flush()?;
+        Ok(log.next())
+    }
+
+    /// Logs the pages of a row in a block of their own.
+    fn log_row(
+        &mut self,
+        one: &Superblock,
+        log: &mut Journal,
+        row: u64,
+        pages: &[(u16, Page)],
+    ) -> Result<(), ReplayError<D::Error>> {
+        let mut roles = [0; 2];
+        pages.iter().for_each(|(role, _)| roles[usize::from(role / 64)] |= 1 << (role % 64));
+        let entry = log.entry(row, roles);
+        let rows = log.rows(&entry).ok_or(ReplayError::Other("a row is not whole"))?;
+        let sums: Vec<u32> =
+            pages.iter().map(|(_, page)| log.sum(std::iter::once(&page[..]))).collect();
+        loop {
+            log.begin();
+            let has_room = log.takes(&rows);
+            if has_room {
+                log.add(&rows, 0, &sums);
+            }
+            let mut bytes = vec![0; BLOCK];
+            let put = log.put(&mut bytes).ok_or(ReplayError::Other("it is full"))?;
+            if has_room {
+                pages.iter().for_each(|(_, page)| bytes.extend(page));
+            }
+            debug_assert!(put.at.0 >= one.data_offset, "a block lies in the ring");
+            self.write_log(put.at, &bytes)?;
+            if has_room {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The new pages of a row in which data stand alone: these, and P and Q of what it holds then.
+    fn made(
+        &mut self,
+        one: &Superblock,
+        row: u64,
+        journalled: &JournalRow,
+    ) -> Result<Made, ReplayError<D::Error>> {
+        let stripe = row / self.geometry.chunk().0;
+        let missing: Vec<u16> = (0..self.chunks())
+            .filter(|k| !journalled.alone.contains_key(k) && !self.is_readable(*k, row))
+            .collect();
+        let depends = !missing.is_empty();
+        let mut data: Vec<Page> = match depends {
+            true => self.recovered(row)?,
+            false => vec![Page::new(); usize::from(self.chunks())],
+        };
+        for k in 0..self.chunks() {
+            let known = &mut data[usize::from(k)];
+            match journalled.alone.get(&k) {
+                Some(place) => *known = self.logged(one, *place)?,
+                None if known.is_empty() => *known = self.page(k, row)?,
+                None => {}
+            }
+        }
+        let exponents: Vec<u8> =
+            (0..self.chunks()).map(|k| self.geometry.q_exponent(stripe, k)).collect();
+        let sources: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let (mut p, mut q) = (vec![0; BLOCK], vec![0; BLOCK]);
+        let has_q = self.geometry.parities() == 2;
+        let into = (&mut p[..], has_q.then_some(&mut q[..]));
+        self.devices.parities(&sources, &exponents, into).map_err(ReplayError::Device)?;
+        let mut pages: Vec<(u16, Page)> = Vec::new();
+        for k in journalled.alone.keys() {
+            pages.push((*k, std::mem::take(&mut data[usize::from(*k)])));
+        }
+        let both = (self.chunks()..).zip([p, q]).take(usize::from(self.geometry.parities()));
+        pages.extend(both);
+        Ok(Made { pages, depends })
+    }
+
+    /// All data of a row as they were on the members, those that cannot be read made from parity.
+    fn recovered(&mut self, row: u64) -> Result<Vec<Page>, ReplayError<D::Error>> {
+        let stripe = row / self.geometry.chunk().0;
+        let mut data = Vec::new();
+        let mut lost = Vec::new();
+        for k in 0..self.chunks() {
+            if self.is_readable(k, row) {
+                data.push(self.page(k, row)?);
+            } else {
+                lost.push(usize::from(k));
+                data.push(Page::new());
+            }
+        }
+        let exponent = |k: usize| self.geometry.q_exponent(stripe, k as u16);
+        let there: Vec<usize> = (0..data.len()).filter(|k| !lost.contains(k)).collect();
+        let exponents: Vec<u8> = there.iter().map(|k| exponent(*k)).collect();
+        let lost_exponents: Vec<u8> = lost.iter().map(|k| exponent(*k)).collect();
+        let (p, q) = (self.chunks(), self.chunks() + 1);
+        let has_q = self.geometry.parities() == 2 && self.is_readable(q, row);
+        let read = |one: &mut Self, role: u16, is_there: bool| {
+            is_there.then(|| one.page(role, row)).transpose()
+        };
+        let has_p = self.is_readable(p, row);
+        let (p, q) = (read(self, p, has_p)?, read(self, q, has_q)?);
+        if lost.is_empty() || lost.len() > usize::from(has_p) + usize::from(has_q) {
+            let why = "more members are missing than it can be replayed without";
+            return Err(ReplayError::Other(why));
+        }
+        let sources: Vec<&[u8]> = there.iter().map(|k| &data[*k][..]).collect();
+        let (mut one, mut other) = (vec![0; BLOCK], vec![0; BLOCK]);
+        self.devices
+            .recover(
+                &lost_exponents,
+                [p.as_deref(), q.as_deref()],
+                (&sources, &exponents),
+                [&mut one, &mut other],
+            )
+            .map_err(ReplayError::Device)?;
+        for (k, page) in lost.into_iter().zip([one, other]) {
+            data[k] = page;
+        }
+        Ok(data)
+    }
+
+    fn chunks(&self) -> u16 {
+        self.geometry.data_chunks()
+    }
+
+    /// The member with a role of the stripe of a row.
+    fn member(&self, role: u16, row: u64) -> usize {
+        let stripe = row / self.geometry.chunk().0;
+        let member = match role.checked_sub(self.chunks()) {
+            None => self.geometry.data_member(stripe, role),
+            Some(0) => self.geometry.p_member(stripe),
+            Some(_) => self.geometry.q_member(stripe).unwrap_or_default(),
+        };
+        member.at()
+    }
+
+    fn is_in_service(&self, member: usize) -> bool {
+        self.out[member / 64] >> (member % 64) & 1 == 0
+    }
+
+    fn is_readable(&self, role: u16, row: u64) -> bool {
+        let member = self.member(role, row);
+        self.is_in_service(member) && row + PAGE <= self.joined.filled_to(member)
+    }
+
+    fn at(&self, member: usize, row: u64) -> Sector {
+        Sector(self.joined.starts[member].0 + row)
+    }
+
+    /// A role's page of a row as it is on its member.
+    fn page(&mut self, role: u16, row: u64) -> Result<Page, ReplayError<D::Error>> {
+        let member = self.member(role, row);
+        let mut page = vec![0; BLOCK];
+        let at = self.at(member, row);
+        self.devices.read(member, at, &mut page).map_err(ReplayError::Device)?;
+        Ok(page)
+    }
+
+    /// A page of the journal.
+    fn logged(&mut self, one: &Superblock, place: u64) -> Result<Page, ReplayError<D::Error>> {
+        let mut page = vec![0; BLOCK];
+        let at = Sector(one.data_offset + place);
+        let read = self.devices.with_log(|log| log.read(at, &mut page));
+        read.map_err(|_| ReplayError::Journal(JournalDamage::Unreadable(place)))?;
+        Ok(page)
+    }
+
+    /// Writes a role's page of a row; durable with the next flush.
+    fn write_page(
+        &mut self,
+        role: u16,
+        row: u64,
+        page: &[u8],
+    ) -> Result<(), ReplayError<D::Error>> {
+        let member = self.member(role, row);
+        if !self.is_in_service(member) {
+            return Ok(());
+        }
+        let at = self.at(member, row);
+        let written = self.devices.write(member, at, page);
+        written.map_err(|error| ReplayError::Member(member, error))
+    }
+
+    fn flush(&mut self) -> Result<(), ReplayError<D::Error>> {
+        for member in 0..usize::from(self.joined.layout.members) {
+            if self.is_in_service(member) {
+                let flushed = self.devices.flush(member);
+                flushed.map_err(|error| ReplayError::Member(member, error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is written of a row in which data stood alone.
+struct Made {
+    /// By their roles.
+    pages: Vec<(u16, Page)>,
+    /// It was made from parity as that was on the members: a second time it would not be the same.
+    depends: bool,
+}

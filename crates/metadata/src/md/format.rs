@@ -256,12 +256,23 @@ fn said(one: &Superblock, kept: &Kept) -> Said {
         rebuilt_to: Sector(one.rebuilt_to().unwrap_or(0)),
         replacing,
         replaced_to: replaced_to(one),
-        synced_to: Sector(one.resync),
+        synced_to: synced_to(one),
         journal_tail: 0,
         bitmap_since: since(one, kept),
         history: HISTORY,
         left: 1,
     }
+}
+
+/// Up to here redundancy counts as consistent, in sectors of each member, in the superblock of an array with logs of
+/// partial parity that was stopped cleanly before anything was made consistent: a block of 4 KiB. At 0 it would count as
+/// one that was not stopped cleanly, and as consistent everywhere where a log has entries, as with md.
+pub(super) const LEAST_SYNCED: u64 = 8;
+
+/// Up to where redundancy is consistent by a superblock.
+pub(super) fn synced_to(one: &Superblock) -> Sector {
+    let is_least = one.features.has_ppl() && one.resync <= LEAST_SYNCED;
+    Sector(if is_least { 0 } else { one.resync })
 }
 
 /// Up to where a replacement has what its member does.

@@ -10,7 +10,7 @@ use raidlab_core::policy::MemberTraits;
 use raidlab_core::{Consistency, Layout, Level, Sector, Sectors};
 
 use super::assemble::{Purpose, decide};
-use super::format::{HISTORY, PARTIAL_PARITY, named_twice, replaced_to, room, unnamed};
+use super::format::{self, HISTORY, PARTIAL_PARITY, named_twice, replaced_to, room, unnamed};
 use super::kept::Kept;
 use super::{
     Allowed, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, PplSeen, Role,
@@ -283,7 +283,7 @@ fn synced_to(
     places: &[super::Place],
 ) -> Sector {
     if newest.resync > 0 || !newest.features.has_ppl() {
-        return Sector(newest.resync);
+        return format::synced_to(newest);
     }
     let logs = || {
         let given = places.iter().filter_map(|place| place.given);

@@ -6,7 +6,7 @@ use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 use super::bad_blocks::List;
 use super::bitmap::HEAD;
 use super::device_numbers::DeviceNumbers;
-use super::format::unnamed;
+use super::format::{LEAST_SYNCED, unnamed};
 use super::superblock::MOST_DEVICES;
 use super::v0::{self, Own};
 use super::{Aside, Bitmap, BitmapKind, Features, Inspected, Journal, Ppl, Role, Superblock, V0};
@@ -165,6 +165,12 @@ impl Kept {
     /// The same, to be written.
     pub fn journal_mut(&mut self) -> Option<&mut Journal> {
         self.journal.as_mut()
+    }
+
+    /// What was last put into its log was not written.
+    pub(crate) fn log_failed(&mut self) {
+        self.ppl.iter_mut().for_each(Ppl::failed);
+        self.journal.iter_mut().for_each(Journal::failed);
     }
 
     /// The head of its bitmap.

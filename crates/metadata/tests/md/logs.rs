@@ -6,6 +6,7 @@ use raidlab_metadata::md::{
 };
 
 use raidlab_core::consistency::MetaArea;
+use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock as Said};
 use raidlab_core::{Config, Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_metadata::md::Md;
 use raidlab_metadata::{MetadataFormat, RecordWriter, Source, Unreadable};
@@ -119,6 +120,58 @@ fn what_is_logged_is_believed_as_md_does() {
     for (logs, entries) in [([None, e, u], 1), ([e, e, None], 0), ([e, None, t], 0)] {
         assert_eq!(told(logs, false), (mode(entries), true));
     }
+}
+
+/// An array that was stopped cleanly while nothing was consistent yet has all of it made so, though a log has entries
+/// of what was written before: with 0 in its superblock it would count as cut off, and as consistent by its logs.
+#[test]
+fn a_stop_before_anything_is_consistent_is_no_power_cut() {
+    let aside = Aside::PartialParity { offset: 16, size: 64 };
+    let entry = PplEntry { data: 1024, member: 2, ..PplEntry::default() };
+    let mut block = vec![0; 4096];
+    let signature = PplHeader::signature_of(&raid5(3, 0).array);
+    PplHeader { signature, generation: 2, entries: vec![entry] }.emit(&mut block);
+    let stopped = |synced_to: Sector, clean: bool| {
+        let layout = Layout::new(Level::Raid5, 3);
+        let config = Config::uniform(layout, Sectors(1024));
+        let mut writer = RecordWriter::new([9; 16], &config, &MetaArea::default());
+        let mut disks = [0, 1, 2].map(|place| {
+            disk(
+                &Superblock { features: Features::PPL, aside, resync: 0, ..raid5(3, place) },
+                &[(24, block.clone())],
+            )
+        });
+        for (place, disk) in (0..).map(MemberIndex).zip(&mut disks) {
+            writer.know(place, &MD.examine(disk));
+        }
+        for (place, disk) in (0..).map(MemberIndex).zip(&mut disks) {
+            let said = Said { events: 101, clean, synced_to, ..Said::default() };
+            let (record, payload) = (Record::Superblock(said), SegmentList::EMPTY);
+            let (at, flush, fua) = (Sector(0), false, true);
+            let meta = MetaIo { member: place, record, at, payload, flush, fua };
+            let mut head = vec![0; MD.head()];
+            loop {
+                let put = writer.encode(&MD, &mut head, &meta, (0, 0, &mut std::iter::empty()));
+                let put = put.unwrap();
+                disk.0[(put.at.0 * 512) as usize..][..put.bytes]
+                    .copy_from_slice(&head[..put.bytes]);
+                if !put.more {
+                    break;
+                }
+            }
+        }
+        let all: Vec<_> = disks.iter_mut().map(|disk| inspect(disk)).collect();
+        let joined = join(&all, &Allowed::default()).unwrap();
+        let mut looked: Vec<_> = disks.iter_mut().map(|disk| Some(MD.examine(disk))).collect();
+        let found = joined.found(&mut looked, 1, 0);
+        let said = found.members[0].superblock.whole().unwrap().superblock;
+        let entries: usize = found.members.iter().map(|one| one.log.entries.len()).sum();
+        (said.synced_to, entries)
+    };
+    assert_eq!(stopped(Sector(0), true), (Sector(0), 0));
+    assert_eq!(stopped(Sector(128), true), (Sector(128), 0));
+    assert_eq!(stopped(Sector::MAX, true), (Sector::MAX, 0));
+    assert_eq!(stopped(Sector(0), false), (Sector::MAX, 1), "as with md");
 }
 
 /// A device of which one sector cannot be read.

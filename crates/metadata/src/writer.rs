@@ -189,6 +189,12 @@ impl RecordWriter {
         self.places[device.at()].md_mut()?.ppl_mut()?.put(head, entries)
     }
 
+    /// The last header or block of the log of a device of md's was not written.
+    pub fn log_failed(&mut self, device: MemberIndex) {
+        let Some(kept) = self.places[device.at()].md_mut() else { return };
+        kept.log_failed();
+    }
+
     /// The journal of a log device of md's.
     pub fn journal(&mut self, device: MemberIndex) -> Option<&mut Journal> {
         self.places[device.at()].md_mut()?.journal_mut()

@@ -176,6 +176,13 @@ impl Engine {
     pub(super) fn header_done(&mut self, device: MemberIndex, outcome: IoOutcome) -> bool {
         let mut header = std::mem::take(&mut self.turns[device.at()].header);
         let any = !header.is_empty();
+        if any
+            && outcome != IoOutcome::Ok
+            && let Some(metadata) = &mut self.metadata
+        {
+            // It is written again where it was to stand.
+            metadata.records.log_failed(device);
+        }
         for io in header.drain(..) {
             self.complete(io, outcome);
         }

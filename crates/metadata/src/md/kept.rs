@@ -251,7 +251,12 @@ impl Kept {
         one.events = said.events;
         one.updated = device_numbers.now;
         // What is under way stands in the journal.
-        one.resync = if said.clean || said.journal { said.synced_to.0 } else { 0 };
+        one.resync = match said.clean || said.journal {
+            // With logs of partial parity 0 says that the array was not stopped cleanly, and nothing else.
+            true if one.features.has_ppl() => said.synced_to.0.max(LEAST_SYNCED),
+            true => said.synced_to.0,
+            false => 0,
+        };
         if let Some(journal) = &mut self.journal {
             one.recovery = journal.retire(said.journal_tail);
             return self.put_frame(into);

@@ -391,6 +391,8 @@ pub struct Ppl {
     next: u64,
     /// A header without entries stands at the start, which ends the chain of those that stood there before.
     ended: bool,
+    /// Both before the last header.
+    before: (u64, bool),
 }
 
 impl Ppl {
@@ -409,12 +411,18 @@ impl Ppl {
             generation,
             next: 0,
             ended: false,
+            before: (0, false),
         })
     }
 
     /// Where its area starts.
     pub fn start(&self) -> Sector {
         self.area.at
+    }
+
+    /// Sectors up to where headers come around to the start of the area; none of a log that has one header.
+    pub fn left(&self) -> Option<Sectors> {
+        self.area.several.then(|| Sectors(self.area.sectors.saturating_sub(self.next)))
     }
 
     /// What is written to a fresh device: that nothing is logged.
@@ -453,6 +461,7 @@ impl Ppl {
     /// one takes. Before one that comes around, over the chain of those before, there is one without entries, which has
     /// nothing behind it (`more`): no part of the next may be torn over that chain while md would still follow it.
     pub(crate) fn put(&mut self, head: &mut [u8], entries: &[PplEntry]) -> Option<Put> {
+        self.before = (self.next, self.ended);
         let partial: u64 = entries.iter().map(|one| u64::from(one.partial) / SECTOR_BYTES).sum();
         let len = HEADER + partial;
         if entries.len() > MOST_ENTRIES || len > self.area.sectors {
@@ -472,6 +481,12 @@ impl Ppl {
         self.next = at + len;
         emit(head.get_mut(..BLOCK)?, (self.signature, self.generation), entries);
         Some(Put { at: Sector(self.area.at.0 + at), bytes: BLOCK, more: false })
+    }
+
+    /// The last header was not written, for want of room, say: the next one takes its place. Behind a place where none
+    /// stands nobody looks for one.
+    pub(crate) const fn failed(&mut self) {
+        (self.next, self.ended) = self.before;
     }
 
     /// Whether headers start on what the device writes together.

@@ -219,6 +219,34 @@ fn headers_that_could_not_be_read_are_older_than_what_is_written_then() {
     }
 }
 
+/// A header that found no room is written again where it was to stand: behind a gap it would be found by nobody.
+#[test]
+fn a_header_that_was_not_written_leaves_no_gap() {
+    let aside = Aside::PartialParity { offset: 16, size: 1024 };
+    let member = Superblock { features: Features::PPLS, aside, ..raid5(3, 2) };
+    let mut device = disk(&member, &[]);
+    let config = Config::uniform(Layout::new(Level::Raid5, 3), Sectors(1024));
+    let mut writer = RecordWriter::new(member.array, &config, &MetaArea::default());
+    writer.know(MemberIndex(2), &MD.examine(&mut device));
+    // Whether each is written.
+    let mut put = |written: bool| {
+        let entry = PplEntry { data: 1024, member: 2, ..PplEntry::default() };
+        let mut head = vec![0; 4096];
+        let put = writer.put_header(&mut head, MemberIndex(2), &[entry]).unwrap();
+        match written {
+            true => device.0[(put.at.0 * 512) as usize..][..4096].copy_from_slice(&head),
+            false => writer.log_failed(MemberIndex(2)),
+        }
+        (put.at.0, put.more)
+    };
+    assert_eq!([false, true].map(&mut put), [(24, true); 2], "that it begins");
+    assert_eq!([false, true].map(&mut put), [(24, false); 2]);
+    assert_eq!([false, false, true].map(&mut put), [(32, false); 3]);
+    assert_eq!(put(true), (40, false));
+    let seen = inspect(&mut device).partial_parity.unwrap();
+    assert!(seen.is_whole() && seen.largest == 8, "{seen:?}");
+}
+
 #[test]
 fn logs_that_cannot_be_written_are_refused() {
     let write = |members: u16, size: u16| {

@@ -53,6 +53,8 @@ pub struct Journal {
     next: (u64, u64),
     /// What the superblock names.
     tail: u64,
+    /// Where that of the last one was.
+    before: (u64, u64),
     /// The largest number of an entry in each block since, and its place.
     blocks: VecDeque<(u64, u64)>,
     /// The block that is put together: what it lists, sectors of its pages, the largest number of an entry.
@@ -77,6 +79,7 @@ impl Journal {
             shape,
             array: one.array,
             next,
+            before: next,
             tail,
             blocks: VecDeque::new(),
             block: Vec::with_capacity(BLOCK),
@@ -161,6 +164,7 @@ impl Journal {
     /// Fills `head` with the block, whose pages follow it; `None` when that would go over what is not written out. One
     /// without rows is what fills the ring up to its end, where no row has room.
     pub fn put(&mut self, head: &mut [u8]) -> Option<Put> {
+        self.before = self.next;
         let (position, sequence) = self.next;
         let taken = (position + self.ring.sectors - self.tail) % self.ring.sectors;
         if taken + PAGE + self.pages >= self.ring.sectors || self.block.len() > BLOCK - HEAD {
@@ -174,6 +178,15 @@ impl Journal {
         let newest = self.newest.max(self.blocks.back().map_or(0, |one| one.0));
         self.blocks.push_back((newest, position));
         Some(Put { at: Sector(self.ring.at + position), bytes: BLOCK, more: false })
+    }
+
+    /// The last block was not written, for want of room, say: the next one takes its place and number. Behind a place
+    /// where none stands recovery looks for no others.
+    pub(in crate::md) fn failed(&mut self) {
+        if self.next != self.before {
+            self.next = self.before;
+            self.blocks.pop_back();
+        }
     }
 
     /// Entries below this number are written out: the tail that the superblock is to name, that of the last block with
@@ -322,6 +335,24 @@ mod tests {
             // The ring has come around.
             assert!(begins.windows(2).any(|two| two[1] < two[0]));
         }
+    }
+
+    #[test]
+    fn a_block_that_was_not_written_leaves_no_gap() {
+        let one = superblock(5, 3, (0, 1024));
+        let (mut disk, mut journal) = begun(&one, 20_000);
+        write(&mut disk, &mut journal, &record(0, (0, 8), 0b111, 1));
+        let after_first = journal.next();
+        let mut elsewhere = Disk(disk.0.clone());
+        write(&mut elsewhere, &mut journal, &record(1, (0, 8), 0b111, 2));
+        journal.failed();
+        journal.failed();
+        assert_eq!(journal.next(), after_first);
+        write(&mut disk, &mut journal, &record(1, (0, 8), 0b111, 2));
+        let found = journal::recover(&mut disk, &one).unwrap();
+        assert_eq!(found.rows.keys().copied().collect::<Vec<_>>(), [0, 128]);
+        // It is retired once.
+        assert_eq!(journal.retire(2), 8);
     }
 
     #[test]

@@ -92,17 +92,19 @@ pub(super) fn not_replayed(
 }
 
 /// Has the superblocks of members and of the log device, in this order, say that the device with this number failed.
-/// Until the first does the journal holds all that the device lacks; after that nobody believes it.
+/// Until the first does the journal holds all that the device lacks; after that nobody believes it. With an error which
+/// of them could not be written.
 pub(super) fn record_failure<'a>(
     md: Md,
     devices: impl Iterator<Item = &'a mut Member>,
     number: u16,
-) -> Result<(), EngineError> {
+) -> Result<(), (usize, EngineError)> {
     let mut devices: Vec<&mut Member> = devices.collect();
     let mut places: Vec<_> = devices.iter_mut().map(|one| md.examine(*one).places).collect();
     let writes = tell_failed(&mut places, number);
-    for (device, at, bytes) in writes.ok_or_else(|| broken("a superblock has no room"))? {
-        write(devices[device], at, &bytes, REPLAY)?;
+    let no_room = || (usize::MAX, broken("a superblock has no room"));
+    for (device, at, bytes) in writes.ok_or_else(no_room)? {
+        write(devices[device], at, &bytes, REPLAY).map_err(|error| (device, error))?;
     }
     Ok(())
 }

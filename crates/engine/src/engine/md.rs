@@ -79,10 +79,15 @@ impl Engine {
         let mut engine = if joined.consistency == Consistency::None {
             Self::unrecorded_md(&joined, members, options)?
         } else {
-            match Decided::new(&joined, (&mut members, &mut log), options) {
+            match Decided::new((&joined, &inspected), (&mut members, &mut log), options) {
                 Ok(decided) => Self::recorded_md(&joined, (members, log), decided)?,
                 Err(NotDecided::Error(error)) => {
                     return Err(error.and(&unused(&joined.out, &devices)));
+                }
+                Err(NotDecided::Told) => {
+                    put_back(&joined, &mut devices, (members, log));
+                    let devices = devices.into_iter().map(|one| one.unwrap_or(Member::Absent));
+                    return Self::assemble_md(devices.collect(), options);
                 }
                 Err(NotDecided::Member(place, error)) => {
                     let failed = Failed { place, error };
@@ -323,6 +328,8 @@ struct Decided {
 /// Why it does not start.
 enum NotDecided {
     Error(EngineError),
+    /// Superblocks had members in service without which the journal is to be replayed, and say now that they are not.
+    Told,
     /// This member failed while the journal was replayed, and is not needed.
     Member(usize, EngineError),
 }
@@ -335,7 +342,7 @@ impl From<EngineError> for NotDecided {
 
 impl Decided {
     fn new(
-        joined: &Joined,
+        (joined, inspected): (&Joined, &[Inspected]),
         (devices, log): (&mut [Member], &mut Option<Member>),
         options: &MdOptions,
     ) -> Result<Self, NotDecided> {
@@ -362,11 +369,48 @@ impl Decided {
             Array::assemble(&wanted, &found, allow).map_err(|error| cannot(&error, devices))?;
         let (mut journal, mut replayed) = (None, Replayed::default());
         if let Some(log) = log {
+            let out = out_of_service(&assembled);
+            let untold = joined.untold(inspected, out);
+            for number in &untold {
+                let told = tell_failed((devices, &mut *log), *number);
+                told.map_err(|(place, error)| match place {
+                    Some(place) if survives(joined, &assembled, out, place) => {
+                        NotDecided::Member(place, error)
+                    }
+                    _ => error.into(),
+                })?;
+            }
+            if !untold.is_empty() {
+                return Err(NotDecided::Told);
+            }
             let (looked, rows) = replay(joined, (devices, log), &assembled, md)?;
             (journal, replayed) = (Some(looked), rows);
         }
         Ok(Self { own, form, nonce, looked, assembled, journal, replayed })
     }
+}
+
+/// Members that are out of service.
+fn out_of_service(assembled: &Assembled) -> MemberBits {
+    let mut out = [0; 2];
+    for one in &assembled.unused {
+        out[one.member.at() / 64] |= 1 << (one.member.at() % 64);
+    }
+    out
+}
+
+/// Has all devices that are there know that the one with this number is out of service; if one of them fails, which
+/// member that is.
+fn tell_failed(
+    (members, log): (&mut [Member], &mut Member),
+    number: u16,
+) -> Result<(), (Option<usize>, EngineError)> {
+    let md = Md { block: block(members.iter().chain([&*log]), true) };
+    let is_there = |(_, one): &(usize, &mut Member)| !matches!(one, Member::Absent);
+    let (places, there): (Vec<usize>, Vec<&mut Member>) =
+        members.iter_mut().enumerate().filter(is_there).unzip();
+    record_failure(md, there.into_iter().chain([log]), number)
+        .map_err(|(device, error)| (places.get(device).copied(), error))
 }
 
 /// Replays the journal of an array that is about to start; what its log device carries then.
@@ -380,10 +424,7 @@ fn replay(
     let Geometry::Parity(geometry) = assembled.array.geometry() else {
         return Err(not_written("it has a journal, and no parity").into());
     };
-    let mut out = [0; 2];
-    for one in &assembled.unused {
-        out[one.member.at() / 64] |= 1 << (one.member.at() % 64);
-    }
+    let out = out_of_service(assembled);
     let number = u32::from_le_bytes(random()?);
     let devices = Devices { members, log: &mut *log };
     let (looked, replayed) = match (Replay { joined, geometry, out, devices, md }).run(number) {
@@ -429,9 +470,8 @@ impl Failed {
         let superblock = given.and_then(|given| inspected[given].superblock());
         let number = superblock.map_or(0, |one| one.number) as u16;
         members[self.place] = Member::Absent;
-        let md = Md { block: block(members.iter().chain(&*log), true) };
-        let there = members.iter_mut().filter(|one| !matches!(one, Member::Absent));
-        record_failure(md, there.chain(log), number)
+        let Some(log) = log else { return Ok(()) };
+        tell_failed((members, log), number).map_err(|(_, error)| error)
     }
 
     /// Starts the array without it.

@@ -307,9 +307,20 @@ impl Kept {
         self.as_bytes()
     }
 
-    /// The superblock of this event, by which the device with this number failed, as bytes.
-    fn with_failed(&mut self, number: u16, events: u64) -> Option<(Sector, Vec<u8>)> {
+    /// The superblock of this event, by which devices have these roles, but the one with this number failed, as bytes.
+    fn with_failed(
+        &mut self,
+        roles: &[Role],
+        number: u16,
+        events: u64,
+    ) -> Option<(Sector, Vec<u8>)> {
         let one = &mut self.superblock;
+        one.roles = roles.to_vec();
+        let own = one.role();
+        if one.roles.iter().filter(|role| **role == own).count() == 1 {
+            // It may not have been told yet that it has taken over.
+            one.features = Features(one.features.0 & !Features::REPLACEMENT.0);
+        }
         *one.roles.get_mut(usize::from(number))? = Role::Faulty;
         one.events = events;
         self.as_bytes()
@@ -386,16 +397,20 @@ impl Kept {
 
 /// What has superblocks of members, and then of the log device, say that the device with this number failed: writes,
 /// each to one of these devices, one after another. By two events, as md before Linux 6.8 asks a device's own
-/// superblock only; none is ever more than an event behind another. `None` when a superblock has no room.
+/// superblock only; none is ever more than an event behind another. One that was behind is told what the newest said
+/// besides. `None` when a superblock has no room.
 pub fn tell_failed(devices: &mut [Places], number: u16) -> Option<Vec<(usize, Sector, Vec<u8>)>> {
     let mut events: Vec<u64> =
         devices.iter().map(|one| one.md().map_or(0, |kept| kept.superblock.events)).collect();
     let newest = events.iter().max().copied().unwrap_or(0);
+    let is_newest = |kept: &&Kept| kept.superblock.events == newest;
+    let told = devices.iter().filter_map(Places::md).find(is_newest)?;
+    let roles = told.superblock.roles.clone();
     let mut writes = Vec::new();
     for event in newest..=newest + 2 {
         for (device, (places, own)) in devices.iter_mut().zip(&mut events).enumerate() {
             if *own < event {
-                let (at, bytes) = places.md_mut()?.with_failed(number, event)?;
+                let (at, bytes) = places.md_mut()?.with_failed(&roles, number, event)?;
                 writes.push((device, at, bytes));
                 *own = event;
             }

@@ -2,7 +2,7 @@
 
 use raidlab_metadata::md::{
     Allowed, Aside, Assembly, Cannot, Features, Inspected, LogSeen, PplEntry, PplHeader, Role,
-    Superblock, Why, assemble, inspect, join,
+    Superblock, Why, assemble, inspect, join, tell_failed,
 };
 
 use raidlab_core::consistency::MetaArea;
@@ -216,6 +216,33 @@ fn headers_that_could_not_be_read_are_older_than_what_is_written_then() {
     for unread in [24, 33, 24 + 1000] {
         let (unreadable, next) = generation(unread);
         assert!(unreadable && next > member.events << 32, "sector {unread}: {next}");
+    }
+}
+
+/// Whoever is told that a device failed is told what the newest superblock says besides: one that was behind, and has
+/// taken over since, would go on calling the device member that it replaced.
+#[test]
+fn a_failure_is_told_with_what_the_newest_superblock_says() {
+    let (member, faulty) = (Role::Member, Role::Faulty);
+    let of = |number: u32, events, roles: [Role; 4]| {
+        let mut one = raid5(3, 0);
+        one.roles[..4].copy_from_slice(&roles);
+        let replaces = number == 3 && events == 7;
+        let features = if replaces { Features::REPLACEMENT } else { Features(0) };
+        Superblock { number, events, features, device: [number as u8; 16], ..one }
+    };
+    let before = [member(0), member(1), member(2), member(0)];
+    let after = [faulty, member(1), member(2), member(0)];
+    let mut disks = [of(3, 7, before), of(2, 8, after)].map(|one| disk(&one, &[]));
+    let mut places: Vec<_> = disks.iter_mut().map(|disk| MD.examine(disk).places).collect();
+    for (device, at, bytes) in tell_failed(&mut places, 1).unwrap() {
+        disks[device].0[(at.0 * 512) as usize..][..bytes.len()].copy_from_slice(&bytes);
+    }
+    for disk in &mut disks {
+        let seen = inspect(disk);
+        let one = seen.superblock().unwrap();
+        assert_eq!(one.roles[..4], [faulty, faulty, member(2), member(0)]);
+        assert_eq!((one.events, one.features), (10, Features(0)));
     }
 }
 

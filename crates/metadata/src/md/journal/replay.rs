@@ -5,8 +5,9 @@
 //! again. Data without parity (md's write-back mode) are logged with the parity that is made of them, behind everything
 //! that is found, before the tail moves there and any of them is written: parity made of what is on the members is not
 //! to be made a second time of half of what replaced it. The tail moves when all that is before it is durable on the
-//! members, to a block without pages, with a number that nothing left in the ring has. A member that fails meanwhile is
-//! known to the others before that, and the replay begins anew without it.
+//! members, to a block without pages, with a number that nothing left in the ring has. A member that fails meanwhile,
+//! or that is left out although superblocks have it in service, is known to the others before that
+//! ([`Joined::untold`]), and the replay begins anew without it.
 //!
 //! The engine and the checker both replay by it: what is checked is what runs. Tests: the checker's with md's journal,
 //! and the engine's `tests/md_journal.rs`, `tests/md_journal_replay.rs`, `tests/md_journal_guest.rs`.
@@ -280,21 +281,20 @@ impl<D: ReplayDevices> Replay<'_, D> {
         journalled: &JournalRow,
     ) -> Result<Made, ReplayError<D::Error>> {
         let stripe = row / self.geometry.chunk().0;
-        let missing: Vec<u16> = (0..self.chunks())
-            .filter(|k| !journalled.alone.contains_key(k) && !self.is_readable(*k, row))
-            .collect();
-        let depends = !missing.is_empty();
-        let mut data: Vec<Page> = match depends {
-            true => self.recovered(row)?,
-            false => vec![Page::new(); usize::from(self.chunks())],
-        };
+        let mut data = Vec::new();
+        let mut depends = false;
         for k in 0..self.chunks() {
-            let known = &mut data[usize::from(k)];
-            match journalled.alone.get(&k) {
-                Some(place) => *known = self.logged(one, *place)?,
-                None if known.is_empty() => *known = self.page(k, row)?,
-                None => {}
-            }
+            data.push(match journalled.alone.contains_key(&k) {
+                true => Page::new(),
+                false => self.page(k, row).unwrap_or_default(),
+            });
+            depends |= data[usize::from(k)].is_empty() && !journalled.alone.contains_key(&k);
+        }
+        if depends {
+            data = self.recovered(row)?;
+        }
+        for (k, place) in &journalled.alone {
+            data[usize::from(*k)] = self.logged(one, *place)?;
         }
         let exponents: Vec<u8> =
             (0..self.chunks()).map(|k| self.geometry.q_exponent(stripe, k)).collect();
@@ -318,25 +318,20 @@ impl<D: ReplayDevices> Replay<'_, D> {
         let mut data = Vec::new();
         let mut lost = Vec::new();
         for k in 0..self.chunks() {
-            if self.is_readable(k, row) {
-                data.push(self.page(k, row)?);
-            } else {
+            let page = self.page(k, row);
+            if page.is_none() {
                 lost.push(usize::from(k));
-                data.push(Page::new());
             }
+            data.push(page.unwrap_or_default());
         }
         let exponent = |k: usize| self.geometry.q_exponent(stripe, k as u16);
         let there: Vec<usize> = (0..data.len()).filter(|k| !lost.contains(k)).collect();
         let exponents: Vec<u8> = there.iter().map(|k| exponent(*k)).collect();
         let lost_exponents: Vec<u8> = lost.iter().map(|k| exponent(*k)).collect();
-        let (p, q) = (self.chunks(), self.chunks() + 1);
-        let has_q = self.geometry.parities() == 2 && self.is_readable(q, row);
-        let read = |one: &mut Self, role: u16, is_there: bool| {
-            is_there.then(|| one.page(role, row)).transpose()
-        };
-        let has_p = self.is_readable(p, row);
-        let (p, q) = (read(self, p, has_p)?, read(self, q, has_q)?);
-        if lost.is_empty() || lost.len() > usize::from(has_p) + usize::from(has_q) {
+        let p = self.page(self.chunks(), row);
+        let has_q = self.geometry.parities() == 2;
+        let q = if has_q { self.page(self.chunks() + 1, row) } else { None };
+        if lost.is_empty() || lost.len() > p.iter().chain(&q).count() {
             let why = "more members are missing than it can be replayed without";
             return Err(ReplayError::Other(why));
         }
@@ -384,13 +379,16 @@ impl<D: ReplayDevices> Replay<'_, D> {
         Sector(self.joined.starts[member].0 + row)
     }
 
-    /// A role's page of a row as it is on its member.
-    fn page(&mut self, role: u16, row: u64) -> Result<Page, ReplayError<D::Error>> {
+    /// A role's page of a row as it is on its member; `None` of one that is out of service, or that cannot be read: it is
+    /// made of the others.
+    fn page(&mut self, role: u16, row: u64) -> Option<Page> {
+        if !self.is_readable(role, row) {
+            return None;
+        }
         let member = self.member(role, row);
         let mut page = vec![0; BLOCK];
         let at = self.at(member, row);
-        self.devices.read(member, at, &mut page).map_err(ReplayError::Device)?;
-        Ok(page)
+        self.devices.read(member, at, &mut page).ok().map(|()| page)
     }
 
     /// A page of the journal.

@@ -18,8 +18,10 @@
 //! bitmap.
 
 mod bytes;
+mod logs;
 mod md;
 mod records;
+mod replay;
 
 use std::fmt;
 
@@ -30,7 +32,11 @@ use raidlab_core::{Array, Config, Consistency, MemberIndex};
 use super::content::{Content, EMPTY, hash_all, mix};
 use super::shape::{Set, has};
 pub use bytes::Format;
+pub use logs::Logged;
+pub(crate) use logs::fit;
+pub(crate) use md::{MOST_PARTIAL_PARITY, MdFinds, SEVERAL};
 pub(crate) use records::hash_of;
+pub(crate) use replay::NotReplayed;
 
 /// What identifies every array under check.
 pub const IDENTITY: ArrayId = *b"raidlab's check.";
@@ -92,14 +98,16 @@ enum Whole {
     Entry,
     /// All of it or nothing.
     Together,
+    /// Each block of the drive by itself: what is of the block with this sector as its first.
+    Block(u32),
 }
 
 /// Room for records behind data and log.
 enum Room<'a> {
     /// As the own format needs it.
     Own(&'a MetaArea),
-    /// So many sectors of each member, for md's.
-    Md(u32),
+    /// As md's stand on each device, the log before all others.
+    Md(&'a [md::Ground]),
 }
 
 impl Pending {
@@ -107,6 +115,7 @@ impl Pending {
     const fn kind(&self) -> FateKind {
         match self.whole {
             Whole::Sectors => FateKind::Sector(self.at),
+            Whole::Block(first) => FateKind::Sector(first),
             Whole::Entry => FateKind::Entry(self.ticket),
             Whole::Together => FateKind::Together(self.ticket),
         }
@@ -178,6 +187,8 @@ pub struct Drives {
     names: Vec<Named>,
     /// Records as bytes, instead of names.
     bytes: Option<Box<bytes::Records>>,
+    /// Blocks are written together, not each sector by itself.
+    whole_blocks: bool,
     clock: u32,
     tickets: u32,
 }
@@ -198,6 +209,7 @@ impl Clone for Drives {
         self.bad.clone_from(&other.bad);
         self.names.clone_from(&other.names);
         self.bytes.clone_from(&other.bytes);
+        self.whole_blocks = other.whole_blocks;
         self.clock = other.clock;
         self.tickets = other.tickets;
     }
@@ -231,12 +243,16 @@ impl Drives {
             let data = if has_data { config.members[of].sectors.0 as u32 } else { 0 };
             // A replacement takes the member's place, with its log.
             let log_of = if is_replacement { device % members } else { device };
-            let log = array.log_sectors(MemberIndex(log_of)).0 as u32 * u32::from(is_there);
+            let log = match room {
+                Some(Room::Md(grounds)) => grounds[usize::from(device)].log(),
+                _ => array.log_sectors(MemberIndex(log_of)).0 as u32,
+            };
+            let log = log * u32::from(is_there);
             let pages = pages * u32::from(is_there);
             let block = config.members.first().map_or(1, |member| member.logical_block);
             let tail = match room {
                 None => 1 + pages,
-                Some(Room::Md(tail)) if is_there && device < 2 * members => tail,
+                Some(Room::Md(grounds)) if is_there => grounds[usize::from(device)].tail(),
                 Some(Room::Md(_)) => 0,
                 // Where a log device ends is where its superblocks lie.
                 Some(_) if device == 2 * members => {
@@ -357,11 +373,26 @@ impl Drives {
     ) -> Ticket {
         let Ticket(ticket) = self.ticket();
         let first = self.index(device, at);
-        for (at, value) in (first..).zip(values) {
-            let (device, whole, done, after) = (device.0, Whole::Sectors, IN_FLIGHT, 0);
+        for ((at, value), place) in (first..).zip(values).zip(at..) {
+            let whole = self.whole(device, place);
+            let (device, done, after) = (device.0, IN_FLIGHT, 0);
             self.pending.push(Pending { at, device, whole, value, ticket, done, after });
         }
         Ticket(ticket)
+    }
+
+    /// What is there together of a write to a sector of a drive.
+    fn whole(&self, device: MemberIndex, at: u64) -> Whole {
+        let block = u64::from(self.spans[device.at()].block);
+        match self.whole_blocks {
+            true => Whole::Block(self.index(device, at / block * block)),
+            false => Whole::Sectors,
+        }
+    }
+
+    /// From now on drives write their blocks together.
+    pub(crate) fn write_whole_blocks(&mut self) {
+        self.whole_blocks = true;
     }
 
     /// A metadata record is sent, or one of its parts; whether there is another one then. `at` is where in the log an
@@ -617,6 +648,7 @@ impl Drives {
             let kind = pending.kind();
             match fates.iter_mut().find(|fate| fate.kind == kind) {
                 Some(fate) if pending.whole == Whole::Sectors => fate.ways += 1,
+                Some(fate) if pending.whole == Whole::Block(pending.at) => fate.ways += 1,
                 Some(_) => {}
                 None => {
                     let ways = if pending.whole == Whole::Entry { 3 } else { 2 };
@@ -650,11 +682,14 @@ impl Drives {
         for (fate, pick) in fates.iter().zip(picks) {
             if let (FateKind::Sector(at), true) = (fate.kind, *pick > 0) {
                 let floor = floors.get(fate.device.at()).copied().unwrap_or(0);
-                let mut values = self.pending.iter().filter(|p| p.kind() == FateKind::Sector(at));
-                if let Some(p) = values.nth(*pick as usize - 1)
-                    && p.done >= floor
-                {
-                    image[at as usize] = p.value;
+                let is_meant = |p: &&Pending| p.kind() == FateKind::Sector(at);
+                let mut values = self.pending.iter().filter(is_meant).filter(|p| p.at == at);
+                let chosen = values.nth(*pick as usize - 1).filter(|p| p.done >= floor);
+                let ticket = chosen.map(|p| p.ticket);
+                for p in self.pending.iter().filter(|p| Some(p.ticket) == ticket) {
+                    if is_meant(&p) {
+                        image[p.at as usize] = p.value;
+                    }
                 }
             }
         }
@@ -663,7 +698,7 @@ impl Drives {
             let p = self.pending[index];
             let run = self.pending[index..].iter().take_while(|q| q.ticket == p.ticket).count();
             let there = match (p.whole, chosen(&p)) {
-                (Whole::Sectors, _) | (_, 0) => 0,
+                (Whole::Sectors | Whole::Block(_), _) | (_, 0) => 0,
                 // Torn: all but the last sector.
                 (Whole::Entry, 1) => run - 1,
                 _ => run,
@@ -679,7 +714,11 @@ impl Drives {
     /// a record that was sent with a flush is.
     fn raise_floors(&self, fates: &[Fate], picks: &[u32], floors: &mut [u32]) {
         for (fate, pick) in fates.iter().zip(picks).filter(|(_, pick)| **pick > 0) {
-            let mut chosen = self.pending.iter().filter(|p| p.kind() == fate.kind);
+            let is_first = |p: &&Pending| match p.whole {
+                Whole::Block(first) => p.at == first,
+                _ => true,
+            };
+            let mut chosen = self.pending.iter().filter(|p| p.kind() == fate.kind).filter(is_first);
             let skip =
                 if matches!(fate.kind, FateKind::Sector(_)) { *pick as usize - 1 } else { 0 };
             if let Some(p) = chosen.nth(skip) {

@@ -70,6 +70,12 @@ pub struct Oracle {
     holes: Vec<bool>,
     /// Sectors with writes that were not durable at the last crash.
     loose: Vec<bool>,
+    /// A log has parity of a row only if all of it is in service: md's journal of raid6.
+    logs_all_parity: bool,
+    /// Of `holes` those that such a log has no parity of.
+    thin: Vec<bool>,
+    /// Members that were lost since redundancy was consistent.
+    lost: Set,
     /// When the reads that are under way began.
     reads: Vec<u32>,
     clock: u32,
@@ -86,6 +92,9 @@ impl Clone for Oracle {
             discarded: Vec::new(),
             holes: Vec::new(),
             loose: Vec::new(),
+            logs_all_parity: false,
+            thin: Vec::new(),
+            lost: 0,
             reads: Vec::new(),
             clock: 0,
         };
@@ -104,6 +113,9 @@ impl Clone for Oracle {
         self.discarded.clone_from(&other.discarded);
         self.holes.clone_from(&other.holes);
         self.loose.clone_from(&other.loose);
+        self.logs_all_parity = other.logs_all_parity;
+        self.thin.clone_from(&other.thin);
+        self.lost = other.lost;
         self.reads.clone_from(&other.reads);
         self.clock = other.clock;
     }
@@ -122,9 +134,26 @@ impl Oracle {
             discarded: vec![0; sectors],
             holes: vec![false; shape.rows()],
             loose: vec![false; sectors],
+            logs_all_parity: false,
+            thin: vec![false; shape.rows()],
+            lost: 0,
             reads: Vec::new(),
             clock: 1,
             shape,
+        }
+    }
+
+    /// The array has md's journal. As `docs/md-format.md` says, that has parity of a row of raid6 only while both are in
+    /// service: a member that is lost besides one that was out of service at a crash may hold anything in rows that
+    /// were being written.
+    pub fn logs_all_parity_or_none(&mut self) {
+        self.logs_all_parity = self.shape.parities() == 2;
+    }
+
+    /// Members were out of service when the power went: after [`Self::crash`].
+    pub fn crashed_without_all(&mut self) {
+        if self.logs_all_parity {
+            self.thin.clone_from(&self.holes);
         }
     }
 
@@ -363,14 +392,21 @@ impl Oracle {
             Consistency::PartialParity { .. } => (forced, true),
             _ => (forced, false),
         };
-        if !rows && !only_loose {
+        let mut thin = false;
+        if self.logs_all_parity {
+            self.lost |= lost;
+            thin = self.lost.count_ones() > 1;
+        }
+        if !rows && !only_loose && !thin {
             return;
         }
+        let lost = lost | if thin { self.lost } else { 0 };
         let now = self.tick();
         for sector in 0..self.shape.capacity {
             let (member, row) = self.shape.copies(sector)[0];
-            let open =
-                rows && self.holes[row as usize] || only_loose && self.loose[sector as usize];
+            let open = rows && self.holes[row as usize]
+                || only_loose && self.loose[sector as usize]
+                || thin && self.thin[row as usize];
             if lost >> member & 1 == 1 && open {
                 self.anything[sector as usize] = now;
             }
@@ -388,6 +424,7 @@ impl Oracle {
                 let open = match mode {
                     Consistency::None => self.holes[row],
                     Consistency::PartialParity { .. } => self.loose[sector as usize],
+                    Consistency::Journal { .. } => self.thin[row],
                     _ => false,
                 };
                 if open {
@@ -402,6 +439,8 @@ impl Oracle {
         if self.shape.mode != Consistency::None {
             self.holes.fill(false);
             self.loose.fill(false);
+            self.thin.fill(false);
+            self.lost = 0;
         }
     }
 
@@ -448,6 +487,12 @@ impl Oracle {
             if index % 64 == 0 {
                 key = mix(key, word);
             }
+        }
+        if self.logs_all_parity {
+            key = self
+                .thin
+                .iter()
+                .fold(mix(key, self.lost as u64), |key, thin| mix(key, u64::from(*thin)));
         }
         mix(key, word)
     }

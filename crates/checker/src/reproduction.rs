@@ -446,7 +446,7 @@ mod tests {
             "holes",
             "failure:raid7:3:ppl:Read:none",
             "failure:raid6:5:ppl:Read:none",
-            "failure:raid5:3:ppl+1.2:Read:none",
+            "failure:raid5:3:ppl+0.90:Read:none",
             "failure:raid3:3:resync+1.2:Read:none",
             "failure:raid10+far5:4:bitmap:Read:none",
             "failure:raid10+chunk=4K:4:bitmap:Read:none",

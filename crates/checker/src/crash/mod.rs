@@ -24,7 +24,7 @@ use std::fmt;
 
 use raidlab_core::contract::Pacing;
 use raidlab_core::{
-    Config, ConfigError, Consistency, Layout, Level, Limits, Nanos, Sectors, Settings,
+    Config, ConfigError, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sectors, Settings,
 };
 
 use super::device::Format;
@@ -113,6 +113,10 @@ impl CrashConfig {
     #[must_use]
     pub fn in_bytes(mut self, format: Format) -> Self {
         self.harness.put_in_bytes(format);
+        // md's journal is of pages, of which so many sectors by themselves would have too many subsets.
+        let mode = self.harness.array.settings.consistency;
+        self.harness.whole_blocks =
+            format != Format::Own && matches!(mode, Consistency::Journal { .. });
         self
     }
 
@@ -341,6 +345,38 @@ pub(super) fn base(config: &HarnessConfig) -> Result<Harness, ConfigError> {
     }
     harness.ask(Ask { op: IoOp::Flush, at: 0, len: 0, fua: false });
     harness.run_on(8);
+    come_around(&mut harness);
     harness.forget();
+    if harness.drives().is_md() {
+        harness.drives_mut().forget_unused();
+    }
     Ok(harness)
+}
+
+/// Writes until headers of md's logs of partial parity are about to come around to the start of the log: of the first
+/// stripe with the second that follows, of the second at once.
+fn come_around(harness: &mut Harness) {
+    use super::harness::Ask;
+    use raidlab_core::contract::IoOp;
+    let block = harness.shape().logical_block;
+    let members = (0..harness.shape().members).map(MemberIndex);
+    let stripe: u64 =
+        harness.config().array.layout.chunk.0 * u64::from(harness.shape().members.max(2) - 1);
+    // A header of one row.
+    let least = 8 + block;
+    for device in members {
+        for (at, left) in [(0, 2 * least), (stripe, least)] {
+            // Until it is this device's log that is written, or another one's.
+            let mut before = harness.drives().log_left(device);
+            while before.is_some_and(|sectors| sectors >= left) {
+                harness.ask(Ask { op: IoOp::Write, at, len: block, fua: true });
+                harness.run_on(8);
+                let after = harness.drives().log_left(device);
+                if after == before {
+                    break;
+                }
+                before = after;
+            }
+        }
+    }
 }

@@ -14,7 +14,7 @@ use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock};
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, MemberIndex, SECTOR_BYTES, Sector, Sectors,
 };
-use raidlab_metadata::md::{Version, word};
+use raidlab_metadata::md::{Version, inspect, word};
 use raidlab_metadata::{
     ArrayId, Looked, MetadataFormat, Own, Put, RecordWriter, Source, Unreadable,
 };
@@ -86,8 +86,18 @@ impl Format {
         match self {
             Self::Own => consistency.has_superblocks(),
             Self::Md(version) => {
-                let mode = matches!(consistency, Consistency::Resync | Consistency::Bitmap { .. });
-                let few = version != Version::V0_90 || layout.members <= md::MOST_V0_MEMBERS;
+                let is_new = version != Version::V0_90;
+                let mode = match consistency {
+                    Consistency::Resync | Consistency::Bitmap { .. } => true,
+                    Consistency::PartialParity { .. } => {
+                        is_new && layout.members <= md::MOST_PARTIAL_PARITY
+                    }
+                    Consistency::Journal { .. } => {
+                        matches!(version, Version::V1_1 | Version::V1_2)
+                    }
+                    Consistency::None => false,
+                };
+                let few = is_new || layout.members <= md::MOST_V0_MEMBERS;
                 // Of two members with P md's format does not tell that they are no copies.
                 let same = layout.level != Level::Raid5 || layout.members > 2;
                 mode && few && same && word(layout).is_some()
@@ -115,7 +125,7 @@ pub(super) struct Records {
     /// Of another array of this shape.
     other: RecordWriter,
     /// What the contents stand for that are not data.
-    sectors: BTreeMap<Content, Bytes512>,
+    pub(super) sectors: BTreeMap<Content, Bytes512>,
     /// Tells the starts of copies that go on by themselves apart, as random numbers do.
     pub(super) world: u64,
     /// Sectors and block that a device shows instead of its own: it was cut off, has grown, or is behind something
@@ -144,11 +154,16 @@ impl Records {
     }
 
     /// The sector of a drive, of those that are kept, that is one of the device.
-    fn place(&self, device: MemberIndex, at: u64) -> Option<u64> {
+    pub(super) fn place(&self, device: MemberIndex, at: u64) -> Option<u64> {
         match self.format {
             Format::Own => Some(at),
             Format::Md(_) => self.grounds.get(device.at())?.place(at),
         }
+    }
+
+    /// The sectors of a device on which it has a log of md's.
+    fn log_of(&self, device: MemberIndex) -> std::ops::Range<u64> {
+        self.grounds.get(device.at()).map_or(0..0, Ground::log_range)
     }
 
     /// Writes a record as its format does.
@@ -165,7 +180,7 @@ impl Records {
     }
 
     /// The content that stands for a sector.
-    fn intern(&mut self, bytes: &Bytes512) -> Content {
+    pub(super) fn intern(&mut self, bytes: &Bytes512) -> Content {
         let mut words = [0; SECTOR / 8];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
@@ -179,8 +194,10 @@ impl Records {
     }
 
     /// The sector that a content stands for.
-    fn expand(&self, content: Content) -> Bytes512 {
-        if let Some(bytes) = self.sectors.get(&content) {
+    pub(super) fn expand(&self, content: Content) -> Bytes512 {
+        if content != EMPTY
+            && let Some(bytes) = self.sectors.get(&content)
+        {
             return *bytes;
         }
         let mut bytes = [0; SECTOR];
@@ -208,12 +225,15 @@ pub(super) struct View<'a> {
     contents: &'a [Content],
     /// Whether sectors that cannot be read are.
     reads_bad: bool,
+    /// Whether what stands in its log is shown: that is looked through from end to end.
+    shows_log: bool,
 }
 
 impl<'a> View<'a> {
     /// As it shows itself.
     pub(super) fn of(drives: &'a Drives, records: &'a Records, device: MemberIndex) -> Self {
-        Self { drives, records, device, contents: &drives.live, reads_bad: false }
+        let (contents, reads_bad, shows_log) = (&drives.live[..], false, true);
+        Self { drives, records, device, contents, reads_bad, shows_log }
     }
 }
 
@@ -231,6 +251,11 @@ impl Source for View<'_> {
     fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
         let own = self.drives.total(self.device);
         let end = self.sectors().0;
+        let log = if self.shows_log { 0..0 } else { self.records.log_of(self.device) };
+        if log.contains(&at.0) {
+            into.fill(0);
+            return Ok(());
+        }
         for (at, into) in (at.0..).zip(into.chunks_exact_mut(SECTOR)) {
             let place = self.records.place(self.device, at).filter(|place| *place < own);
             let Some(place) = place.filter(|_| at < end) else {
@@ -258,8 +283,8 @@ impl Drives {
         let area = MetaArea::of(array, config.settings.consistency, largest);
         let records = Records::new(array, config, &area, format);
         if let Format::Md(version) = format {
-            let tail = records.grounds.iter().map(Ground::tail).max().unwrap_or(0);
-            let mut drives = Self::of(array, config, replacements, Some(Room::Md(tail)));
+            let room = Some(Room::Md(&records.grounds));
+            let mut drives = Self::of(array, config, replacements, room);
             drives.bytes = Some(Box::new(records));
             drives.make_md(array, config, version);
             return drives;
@@ -328,7 +353,7 @@ impl Drives {
             let end = self.total(device) / 8 * 8;
             return vec![(end - 8, all), (end - 16, all)];
         }
-        let at = self.log_start(device);
+        let at = self.sectors(device);
         let len = records.writer.places(device).md().map_or(SECTOR, |kept| kept.superblock().len());
         let bits = |sector: usize| (8 * (len - sector * SECTOR).min(SECTOR)) as u32;
         (0..len.div_ceil(SECTOR)).map(|sector| (at + sector as u64, bits(sector))).collect()
@@ -481,7 +506,7 @@ impl Drives {
     }
 
     /// Whether a write of this to a sector changes anything that may be found there.
-    fn is_change(&self, (at, value): (u32, Content)) -> bool {
+    pub(super) fn is_change(&self, (at, value): (u32, Content)) -> bool {
         let is_there = |all: &[Content]| all[at as usize] == value;
         !is_there(&self.live)
             || !is_there(&self.durable)
@@ -527,6 +552,13 @@ impl Drives {
         }
     }
 
+    /// A device with this number is out of service for good.
+    pub(crate) fn know_faulty(&mut self, number: u16) {
+        if let Some(records) = &mut self.bytes {
+            records.writer.device_numbers().add_faulty(number);
+        }
+    }
+
     /// Whether a place of the superblock of a drive cannot be read, or is damaged.
     #[must_use]
     pub fn is_superblock_bad(&self, device: MemberIndex) -> bool {
@@ -543,8 +575,13 @@ impl Drives {
     }
 
     /// A drive comes back as it is: it is written by what is found on it.
-    pub(crate) fn know_again(&mut self, device: MemberIndex, newest: &Superblock) {
-        let looked = self.returning(device, newest);
+    pub(crate) fn know_again(
+        &mut self,
+        device: MemberIndex,
+        newest: &Superblock,
+        consistency: Consistency,
+    ) {
+        let looked = self.returning(device, newest, consistency);
         if let (Some(records), Some(looked)) = (&mut self.bytes, looked) {
             records.writer.know(device, &looked);
         }
@@ -558,7 +595,14 @@ impl Drives {
         device: MemberIndex,
     ) -> Option<Superblock> {
         if let Some(md) = records.md() {
-            let mut view = View { contents, reads_bad: true, ..View::of(self, records, device) };
+            let own = View::of(self, records, device);
+            let mut view = View { contents, reads_bad: true, shows_log: false, ..own };
+            if device.at() == self.spans.len() - 1 {
+                // That of the log device says nothing of members.
+                let seen = inspect(&mut view);
+                let events = seen.superblock().map(|one| one.events)?;
+                return Some(Superblock { events, ..Superblock::default() });
+            }
             let examined = md.examine(&mut view).examined;
             return examined.superblock.whole().map(|carried| carried.superblock);
         }

@@ -1,21 +1,23 @@
 //! Drives as members of an array of Linux md: where superblock, bitmap and data stand, how a new array is made, and
 //! which drives make the array at a start.
 //!
-//! Only what is ever written is kept of a drive: its data, the place of the superblock, the bitmap, the list of bad
-//! blocks, in this order, wherever they stand on the device. All else reads as zeroes. Superblocks that are several
-//! sectors (those of version 0.90) are written whole or not at all, as by drives that write 4 KiB together;
-//! `docs/md-format.md` says what becomes of them on others.
+//! Only what is ever written is kept of a drive: its data, the log of partial parity, the place of the superblock, the
+//! bitmap, the list of bad blocks, in this order, wherever they stand on the device. All else reads as zeroes.
+//! Superblocks that are several sectors (those of version 0.90) are written whole or not at all, as by drives that
+//! write 4 KiB together; `docs/md-format.md` says what becomes of them on others.
 
-use raidlab_core::consistency::{Allow, AssembleError, Unusable, Unused};
+use raidlab_core::consistency::{Allow, AssembleError, Found, ResyncCost, Unusable, Unused};
 use raidlab_core::contract::{MemberBits, Superblock as Said};
 use raidlab_core::{Array, Config, Consistency, MemberIndex, Redundancy, Sector, Sectors};
+use raidlab_metadata::md::journal::{TURNS, begin_anew};
 use raidlab_metadata::md::{
     ALL, Allowed, Aside, BadBlockLog, Bitmap, BitmapKind, ByteOrder, Cannot, Features, Inspected,
-    Md, Reshape, Role, Superblock, V0, V0Device, Version, inspect, join, word,
+    Joined, JournalFound, Md, PplHeader, Reshape, Role, Superblock, V0, V0Device, Version, inspect,
+    join, word,
 };
 use raidlab_metadata::{Looked, MetadataFormat, Places};
 
-use super::bytes::{ANOTHER, Finds, Format, Records, SECTOR, View};
+use super::bytes::{ANOTHER, Format, Records, SECTOR, View};
 use super::{Drives, IDENTITY, mix};
 use crate::shape::{Set, has, set_of};
 
@@ -27,6 +29,8 @@ const RESERVED: u64 = 128;
 const ROLES: usize = 128;
 /// Members that version 0.90 has room for, with a device for a place besides.
 pub(super) const MOST_V0_MEMBERS: u16 = 26;
+/// Members that an array with a log of partial parity has at most.
+pub(crate) const MOST_PARTIAL_PARITY: u16 = 64;
 /// Lines of the table of devices of version 0.90.
 const LINES: usize = 27;
 
@@ -43,12 +47,22 @@ pub(super) struct Ground {
     bitmap: (u64, u64),
     /// Where the list of bad blocks stands, and its sectors.
     list: (u64, u64),
+    /// Where the log of partial parity stands, and its sectors; of a log device its journal.
+    log: (u64, u64),
 }
 
 impl Ground {
-    /// Of a device with so much for data, and for the bitmap.
-    pub(super) fn new(version: Version, data: u64, bitmap: u64) -> Self {
+    /// Of a log device whose journal has so many sectors: it stands where data do on members.
+    fn of_log(version: Version, ring: u64) -> Self {
+        let member = Self::new(version, 0, (0, 0));
+        Self { total: member.start + ring, log: (member.start, ring), ..member }
+    }
+
+    /// Of a device with so much for data, and for the bitmap or the log of partial parity, of which there is one at
+    /// most.
+    pub(super) fn new(version: Version, data: u64, (bitmap, log): (u64, u64)) -> Self {
         let list = if version == Version::V0_90 { 0 } else { PLACE };
+        let aside = bitmap + log;
         let (start, superblock, at, total) = match version {
             Version::V0_90 => {
                 let superblock = data.next_multiple_of(RESERVED);
@@ -56,23 +70,34 @@ impl Ground {
             }
             Version::V1_0 => {
                 let at = room(data);
-                (0, at + bitmap + list, at, at + bitmap + list + 2 * PLACE)
+                (0, at + aside + list, at, at + aside + list + 2 * PLACE)
             }
             Version::V1_1 => {
-                let start = 3 * PLACE + bitmap + list;
+                let start = 3 * PLACE + aside + list;
                 (start, 0, PLACE, start + room(data))
             }
             Version::V1_2 => {
-                let start = 3 * PLACE + bitmap + list;
+                let start = 3 * PLACE + aside + list;
                 (start, PLACE, 2 * PLACE, start + room(data))
             }
         };
-        Self { total, start, data, superblock, bitmap: (at, bitmap), list: (at + bitmap, list) }
+        let (bitmap, log, list) = ((at, bitmap), (at, log), (at + aside, list));
+        Self { total, start, data, superblock, bitmap, list, log }
     }
 
-    /// Sectors that are kept besides data.
+    /// Sectors of the log of partial parity.
+    pub(super) const fn log(&self) -> u32 {
+        self.log.1 as u32
+    }
+
+    /// Where that stands on the device.
+    pub(super) const fn log_range(&self) -> std::ops::Range<u64> {
+        self.log.0..self.log.0 + self.log.1
+    }
+
+    /// Sectors that are kept besides data and log.
     pub(super) const fn tail(&self) -> u32 {
-        (PLACE + self.bitmap.1 + self.list.1) as u32
+        if self.total == 0 { 0 } else { (PLACE + self.bitmap.1 + self.list.1) as u32 }
     }
 
     /// Which of the sectors that are kept is a sector of the device.
@@ -80,14 +105,19 @@ impl Ground {
         let within = |from: u64, len: u64, at: u64| {
             (from <= sector && sector < from + len).then(|| at + sector - from)
         };
+        let place = self.data + self.log.1;
         within(self.start, self.data, 0)
-            .or_else(|| within(self.superblock, PLACE, self.data))
-            .or_else(|| within(self.bitmap.0, self.bitmap.1, self.data + PLACE))
-            .or_else(|| within(self.list.0, self.list.1, self.data + PLACE + self.bitmap.1))
+            .or_else(|| within(self.log.0, self.log.1, self.data))
+            .or_else(|| within(self.superblock, PLACE, place))
+            .or_else(|| within(self.bitmap.0, self.bitmap.1, place + PLACE))
+            .or_else(|| within(self.list.0, self.list.1, place + PLACE + self.bitmap.1))
     }
 
     /// Sectors that its superblock has for data.
     fn data_size(&self, version: Version) -> u64 {
+        if self.data == 0 {
+            return self.log.1;
+        }
         if version == Version::V0_90 { self.superblock } else { room(self.data) }
     }
 
@@ -98,7 +128,10 @@ impl Ground {
             (Version::V0_90 | Version::V1_0, false) => self.total.saturating_sub(by),
             (Version::V1_0, true) => self.total + by,
             // One that has grown is what it was.
-            (Version::V1_1 | Version::V1_2, _) => (self.start + self.data).saturating_sub(by),
+            (Version::V1_1 | Version::V1_2, _) => {
+                let size = if self.data == 0 { self.log.1 } else { self.data };
+                (self.start + size).saturating_sub(by)
+            }
         }
     }
 }
@@ -133,22 +166,51 @@ fn bitmap(array: &Array, config: &Config) -> Option<Bitmap> {
     })
 }
 
-/// Where things stand on each device of an array: members, replacements, and no log device.
-pub(super) fn grounds(array: &Array, config: &Config, version: Version) -> Vec<Ground> {
-    let bitmap = bitmap(array, config).and_then(|head| head.sectors()).unwrap_or(Sectors::ZERO);
-    let members = || config.members.iter().map(|one| Ground::new(version, one.sectors.0, bitmap.0));
-    members().chain(members()).chain([Ground::default()]).collect()
+/// Sectors of partial parity that a header of a log has that gets several of them, one behind the other.
+pub(crate) const SEVERAL: Sectors = Sectors(256);
+/// Sectors of a header.
+const HEADER: u64 = 8;
+
+/// Sectors of the log of partial parity of each member, none in other modes: such a log has room for two headers, or
+/// for one.
+fn partial_parity(config: &Config) -> u64 {
+    match (config.settings.consistency, config.settings.log_header) {
+        (Consistency::PartialParity { .. }, Some(most)) if most == SEVERAL => {
+            2 * (HEADER + SEVERAL.0)
+        }
+        (Consistency::PartialParity { .. }, Some(most)) => HEADER + most.0,
+        _ => 0,
+    }
 }
 
-/// The superblock of a member of a new array.
-fn superblock(config: &Config, version: Version, ground: &Ground, member: u16) -> Superblock {
+/// Sectors of the journal of an array, none in other modes.
+fn ring(config: &Config) -> Option<u64> {
+    match config.settings.consistency {
+        Consistency::Journal { sectors } => Some(sectors.0 * TURNS),
+        _ => None,
+    }
+}
+
+/// Where things stand on each device of an array: members, replacements, the log device.
+pub(super) fn grounds(array: &Array, config: &Config, version: Version) -> Vec<Ground> {
+    let bitmap = bitmap(array, config).and_then(|head| head.sectors()).unwrap_or(Sectors::ZERO);
+    let aside = (bitmap.0, partial_parity(config));
+    let members = || config.members.iter().map(|one| Ground::new(version, one.sectors.0, aside));
+    let log = ring(config).map_or_else(Ground::default, |ring| Ground::of_log(version, ring));
+    members().chain(members()).chain([log]).collect()
+}
+
+/// The superblock of a member of a new array, or of its log device, whose number comes behind those of members.
+fn superblock(config: &Config, version: Version, ground: &Ground, number: u16) -> Superblock {
     let (level, layout) = word(&config.layout).expect("a level that md has was asked for");
     let members = config.layout.members;
     let is_v0 = version == Version::V0_90;
     let has_bitmap = ground.bitmap.1 > 0;
+    let has_journal = ring(config).is_some();
     let places = 0..members;
     let role = |number: usize| match u16::try_from(number) {
         Ok(place) if place < members => Role::Member(place),
+        Ok(place) if place == members && has_journal => Role::Journal,
         _ => Role::Spare,
     };
     let line = |place: u16| V0Device {
@@ -171,40 +233,56 @@ fn superblock(config: &Config, version: Version, ground: &Ground, member: u16) -
         counts: [u32::from(members), u32::from(members), 0, 0],
         checkpoint: 1,
         resync: u32::MAX,
-        own: table[usize::from(member)],
+        own: table.get(usize::from(number)).copied().unwrap_or_default(),
         table,
     };
-    let offset = ground.bitmap.0 as i32 - ground.superblock as i32;
+    let offset = |at: u64| at as i32 - ground.superblock as i32;
+    let aside = match ground.log.1 {
+        _ if has_journal => Aside::Nothing,
+        0 if has_bitmap => Aside::Bitmap(offset(ground.bitmap.0)),
+        0 => Aside::Nothing,
+        size => {
+            let offset = offset(ground.log.0) as i16;
+            Aside::PartialParity { offset, size: size as u16 }
+        }
+    };
+    let features = match (aside, config.settings.log_header) {
+        (Aside::Bitmap(_), _) => Features::BITMAP,
+        (Aside::PartialParity { .. }, Some(SEVERAL)) => Features::PPLS,
+        (Aside::PartialParity { .. }, _) => Features::PPL,
+        _ if has_journal => Features::JOURNAL,
+        _ => Features(0),
+    };
     Superblock {
-        features: Features(if has_bitmap { Features::BITMAP.0 } else { 0 }),
+        features,
         array: IDENTITY,
         name: [0; 32],
         created: 1,
         level,
         layout,
-        size: ground.data,
+        size: config.members.first().map_or(0, |member| member.sectors.0),
         chunk: config.layout.chunk.0 as u32,
         members: u32::from(members),
-        aside: if has_bitmap { Aside::Bitmap(offset) } else { Aside::Nothing },
+        aside,
         reshape: Reshape::default(),
         data_offset: ground.start,
         data_size: ground.data_size(version),
         super_offset: ground.superblock,
         recovery: 0,
-        number: u32::from(member),
+        number: u32::from(number),
         corrected: 0,
-        device: if is_v0 { [0; 16] } else { identity(u32::from(member)) },
+        device: if is_v0 { [0; 16] } else { identity(u32::from(number)) },
         flags: 0,
         bad_blocks: BadBlockLog {
             shift: 0,
             size: ground.list.1 as u16,
-            offset: if is_v0 { 0 } else { ground.list.0 as i32 - ground.superblock as i32 },
+            offset: if is_v0 { 0 } else { offset(ground.list.0) },
         },
         updated: 0,
         events: u64::from(is_v0),
         resync: ALL,
         logical_block: 0,
-        roles: (0..ROLES.max(usize::from(members))).map(role).collect(),
+        roles: (0..ROLES.max(usize::from(members) + 1)).map(role).collect(),
         v0: is_v0.then(|| Box::new(v0)),
     }
 }
@@ -242,11 +320,24 @@ fn refusal(why: Cannot, given: &[MemberIndex]) -> AssembleError {
             let member = given.get(device).copied().unwrap_or(MemberIndex(0));
             AssembleError::Missing(vec![Unused { member, why: Unusable::Unreadable }])
         }
+        Cannot::JournalLost => {
+            let resync = ResyncCost { len: Sectors::ZERO, most: 1 };
+            AssembleError::JournalLost { why: Unusable::Absent, resync }
+        }
         Cannot::Diverged(one, rest) => {
             AssembleError::Diverged { one: bits(&one), other: bits(&rest) }
         }
         why => other(why.to_string()),
     }
+}
+
+/// What was found, what was looked at to find it, and what md's rules made of it.
+pub(crate) struct MdFinds {
+    pub(crate) found: Found,
+    pub(crate) looked: Vec<(MemberIndex, Looked)>,
+    pub(crate) joined: Joined,
+    /// What stands on those that were given.
+    pub(crate) seen: Vec<Inspected>,
 }
 
 impl Records {
@@ -275,11 +366,37 @@ impl Drives {
                 head.emit(&mut bytes);
                 self.put(&mut records, device, Sector(ground.bitmap.0), &bytes);
             }
+            if ground.log.1 > 0 {
+                // A log of partial parity in which nothing stands.
+                let signature = PplHeader::signature_of(&one.array);
+                let mut bytes = vec![0; HEADER as usize * SECTOR];
+                PplHeader { signature, generation: 0, entries: Vec::new() }.emit(&mut bytes);
+                self.put(&mut records, device, Sector(ground.log.0), &bytes);
+            }
             let looked = self.look(&records, device);
             records.writer.know(device, &looked);
         }
         records.drives_made = u32::from(config.layout.members);
+        if ring(config).is_some() {
+            records.drives_made += 1;
+            self.make_log_device(&mut records, config, version);
+        }
         self.bytes = Some(records);
+    }
+
+    /// The log device of a new array, with an empty journal.
+    fn make_log_device(&mut self, records: &mut Records, config: &Config, version: Version) {
+        let members = config.layout.members;
+        let device = MemberIndex(2 * members);
+        let ground = records.grounds[device.at()];
+        let one = superblock(config, version, &ground, members);
+        let (position, block) = begin_anew(&one.array, &JournalFound::default(), 1);
+        self.put(records, device, Sector(ground.log.0 + position), &block);
+        let mut place = vec![0; PLACE as usize * SECTOR];
+        one.emit(&mut place).expect("a place has room for a superblock");
+        self.put(records, device, Sector(one.super_offset), &place);
+        let looked = self.look(records, device);
+        records.writer.know(device, &looked);
     }
 
     /// Makes a fresh drive ready for a place of an md array, or only the first `pieces` of what that takes; `model` is
@@ -312,12 +429,19 @@ impl Drives {
         }
     }
 
-    /// What a drive that is to come back shows a running array, whose superblock says this.
+    /// What a drive that is to come back shows a running array, whose superblock says this, and which is kept consistent
+    /// so.
     #[must_use]
-    pub fn returning(&self, device: MemberIndex, newest: &Said) -> Option<Looked> {
+    pub fn returning(
+        &self,
+        device: MemberIndex,
+        newest: &Said,
+        consistency: Consistency,
+    ) -> Option<Looked> {
         let records = self.bytes.as_deref()?;
         let mut looked = self.look(records, device);
         if let Some(md) = records.md() {
+            md.say_journal(&mut looked, consistency);
             let numbers = records.writer.clone().device_numbers().clone();
             md.returning(&mut looked, newest, &numbers);
         }
@@ -328,7 +452,7 @@ impl Drives {
     ///
     /// # Errors
     /// Why none do.
-    pub(crate) fn joined(&mut self, lost: Set, allow: Allow) -> Result<Finds, AssembleError> {
+    pub(crate) fn joined(&mut self, lost: Set, allow: Allow) -> Result<MdFinds, AssembleError> {
         let Some(mut records) = self.bytes.take() else {
             return Err(AssembleError::NoSuperblock(Vec::new()));
         };
@@ -387,18 +511,18 @@ impl Drives {
         records: &mut Records,
         lost: Set,
         allow: Allow,
-    ) -> Result<Finds, AssembleError> {
+    ) -> Result<MdFinds, AssembleError> {
         let Some(md) = records.md() else { return Err(AssembleError::NoSuperblock(Vec::new())) };
         let members = self.count() / 2;
         let is_given = |one: &MemberIndex| !has(lost, one.0) && !self.gone[one.at()];
-        let is_there = |one: &MemberIndex| self.spans[one.at()].data > 0;
-        // Members, and what was to replace them.
-        let all = (0..2 * members).map(MemberIndex);
+        let is_there = |one: &MemberIndex| self.total(*one) > 0;
+        // Members, what was to replace them, the log device.
+        let all = (0..=2 * members).map(MemberIndex);
         let given: Vec<_> = all.filter(|one| is_given(one) && is_there(one)).collect();
         let inspected: Vec<Inspected> =
             given.iter().map(|one| inspect(&mut View::of(self, records, *one))).collect();
-        let allowed = Allowed { dirty_degraded: allow.dirty_degraded, ..Allowed::default() };
-        let joined = join(&inspected, &allowed).map_err(|why| refusal(why, &given))?;
+        let joined = self.join_or_give_up(records, (&given, &inspected), allow);
+        let joined = joined.map_err(|why| refusal(why, &given))?;
         let order: Vec<_> = joined.order.iter().map(|one| one.map(|one| given[one])).collect();
         let replacement =
             joined.replacement.map(|(index, of)| (MemberIndex(members + of), given[index]));
@@ -423,7 +547,35 @@ impl Drives {
         let places = (0..).map(MemberIndex).zip(looked);
         let members = places.filter_map(|(place, one)| Some((place, one?)));
         let look = |(place, device)| (place, md.examine(&mut View::of(self, records, device)));
-        Ok((found, members.chain(replacement.map(look)).collect()))
+        let looked = members.chain(replacement.map(look)).collect();
+        Ok(MdFinds { found, looked, joined, seen: inspected })
+    }
+
+    /// Which drives make the array. A journal that is lost, or cannot be replayed, is given up where a dirty start is
+    /// allowed, as the engine does it.
+    fn join_or_give_up(
+        &self,
+        records: &Records,
+        (given, inspected): (&[MemberIndex], &[Inspected]),
+        allow: Allow,
+    ) -> Result<Joined, Cannot> {
+        let allowed = Allowed { dirty_degraded: allow.dirty_degraded, ..Allowed::default() };
+        let joined = join(inspected, &allowed);
+        let lost = match &joined {
+            Ok(joined) => joined
+                .journal
+                .filter(|log| !self.has_whole_journal(records, given[*log], &inspected[*log])),
+            Err(Cannot::JournalLost) => None,
+            Err(_) => return joined,
+        };
+        if joined.is_ok() && lost.is_none() {
+            return joined;
+        }
+        if !allow.dirty_degraded {
+            return Err(Cannot::JournalLost);
+        }
+        let without = lost.into_iter().collect();
+        join(inspected, &Allowed { ignore_journal: true, without, ..allowed })
     }
 
     /// Drives that have to be left out of an array of version 0.90 by command after this refusal, because superblocks
@@ -493,7 +645,7 @@ impl Drives {
     #[must_use]
     pub fn md_bitmap(&self, device: MemberIndex) -> (u64, u64) {
         let ground = self.bytes.as_ref().and_then(|records| records.grounds.get(device.at()));
-        ground.map_or((0, 0), |ground| (ground.data + PLACE, ground.bitmap.1))
+        ground.map_or((0, 0), |ground| (ground.data + ground.log.1 + PLACE, ground.bitmap.1))
     }
 }
 

@@ -24,14 +24,14 @@ impl Harness {
     }
 
     /// The sectors of memory that a list names, in order.
-    fn gather(&self, list: &SegmentList, into: &mut Vec<Content>) {
+    pub(super) fn gather(&self, list: &SegmentList, into: &mut Vec<Content>) {
         into.clear();
         for segment in self.array.segments(list) {
             into.extend_from_slice(&self.memory[self.place(segment)]);
         }
     }
 
-    fn payload_hash(values: &[Content]) -> u64 {
+    pub(super) fn payload_hash(values: &[Content]) -> u64 {
         values.iter().fold(9, |hash, value| mix(hash, *value))
     }
 
@@ -92,6 +92,9 @@ impl Harness {
         self.log.add(now, 'M', &[u64::from(member.0), meta.at.0], |line| {
             line.put(format_args!("d{} {record:?} flush={flush} fua={fua}", member.0));
         });
+        if self.gathers(io, &meta) {
+            return;
+        }
         if self.drives.is_md() && self.work.iter().any(|item| item.is_record_of(member)) {
             self.waiting.push((io, meta));
             return;
@@ -124,7 +127,7 @@ impl Harness {
         self.work.push(item);
     }
 
-    /// The record that waited longest for its turn on a drive goes out, if it is still wanted.
+    /// The record that waited longest for its turn on a drive goes out, if it is still wanted; then entries of its log.
     fn next_record(&mut self, member: MemberIndex) {
         let waits = |(_, meta): &(IoId, MetaIo)| meta.member == member;
         while let Some(place) = self.waiting.iter().position(waits) {
@@ -133,12 +136,17 @@ impl Harness {
                 return self.send_part(io, meta, 0);
             }
         }
+        self.send_gathered_of(member);
     }
 
     /// What waits for its turn is not sent any more; how it ends is decided like that of all others.
     pub(super) fn forget_waiting(&mut self, which: impl Fn(&(IoId, MetaIo)) -> bool, ghost: bool) {
         while let Some(place) = self.waiting.iter().position(&which) {
             let (io, meta) = self.waiting.remove(place);
+            self.work.push(Outstanding { ghost, abandoned: !ghost, ..Outstanding::of(io, meta) });
+        }
+        while let Some(place) = self.gathered.iter().position(&which) {
+            let (io, meta) = self.gathered.remove(place);
             self.work.push(Outstanding { ghost, abandoned: !ghost, ..Outstanding::of(io, meta) });
         }
     }
@@ -177,7 +185,12 @@ impl Harness {
                         line.put(format_args!(" [{fault:?}]"));
                     }
                 });
-                if item.more && outcome == IoOutcome::Ok && !item.ghost {
+                let is_entry =
+                    !matches!(meta.record, Record::Superblock(_) | Record::BitmapPage { .. });
+                if is_entry && self.ended(io, &item, outcome) {
+                    return;
+                }
+                if !is_entry && item.more && outcome == IoOutcome::Ok && !item.ghost {
                     return self.send_part(io, meta, item.part + 1);
                 }
                 self.array.handle(self.now, Input::Completion(Completion { io, outcome }));

@@ -10,7 +10,9 @@
 //! is due is for the caller to judge, from [`Harness::replies`].
 
 mod carry;
+mod gather;
 mod restart;
+mod start_md;
 mod types;
 mod verify;
 
@@ -20,7 +22,7 @@ use raidlab_core::contract::{
     self, Admin, Event, Input, IoId, IoOp, JobId, MetaIo, Outcome, Output, Request, RequestId,
     Scratch, Segment, Token,
 };
-use raidlab_core::{Array, ConfigError, MemberIndex, Sector, Sectors, Time};
+use raidlab_core::{Array, ConfigError, Consistency, MemberIndex, Sector, Sectors, Time};
 
 use super::content::{Content, hash_all, mix};
 use super::device::{self, Drives, Format, Ticket};
@@ -102,6 +104,10 @@ pub struct Harness {
     work: Vec<Outstanding>,
     /// Records of md that wait until the one before on their drive has ended, in order.
     waiting: Vec<(IoId, MetaIo)>,
+    /// Entries of md's logs that the array has sent out since it was drained, or that wait like those records.
+    gathered: Vec<(IoId, MetaIo)>,
+    /// Those that are outstanding under the number of one of them.
+    groups: Vec<gather::Group>,
     /// Jobs to be computed before anything else.
     jobs: Vec<JobId>,
     wake: Option<Time>,
@@ -133,6 +139,8 @@ impl Clone for Harness {
             open: self.open.clone(),
             work: self.work.clone(),
             waiting: self.waiting.clone(),
+            gathered: self.gathered.clone(),
+            groups: self.groups.clone(),
             jobs: self.jobs.clone(),
             wake: self.wake,
             now: self.now,
@@ -161,6 +169,8 @@ impl Clone for Harness {
         self.open.clone_from(&other.open);
         self.work.clone_from(&other.work);
         self.waiting.clone_from(&other.waiting);
+        self.gathered.clone_from(&other.gathered);
+        self.groups.clone_from(&other.groups);
         self.jobs.clone_from(&other.jobs);
         self.wake = other.wake;
         self.now = other.now;
@@ -185,11 +195,17 @@ impl Harness {
         config.array.settings.keeps_bad_blocks = config.bytes.is_some_and(Format::lists_bad_blocks);
         let shape = Arc::new(Shape::new(&config.array)?);
         let array = Array::new(&config.array)?;
-        let drives = match config.bytes {
+        let mut drives = match config.bytes {
             Some(format) => Drives::with_bytes(&array, &config.array, config.replacements, format),
             None => Drives::new(&array, &config.array, config.replacements),
         };
-        let oracle = Oracle::new(Arc::clone(&shape));
+        if config.whole_blocks {
+            drives.write_whole_blocks();
+        }
+        let mut oracle = Oracle::new(Arc::clone(&shape));
+        if drives.is_md() && matches!(shape.mode, Consistency::Journal { .. }) {
+            oracle.logs_all_parity_or_none();
+        }
         let mut log = Log::default();
         if config.lines {
             log.keep_lines();
@@ -204,6 +220,8 @@ impl Harness {
             open: Vec::new(),
             work: Vec::new(),
             waiting: Vec::new(),
+            gathered: Vec::new(),
+            groups: Vec::new(),
             jobs: Vec::new(),
             wake: None,
             now: Time::ZERO,
@@ -402,7 +420,7 @@ impl Harness {
             all = all.wrapping_add(mix(mix(one, item.payload), state));
         }
         key = mix(key, all);
-        for (_, meta) in &self.waiting {
+        for (_, meta) in self.waiting.iter().chain(&self.gathered) {
             key = mix(key, device::hash_of(&meta.record) ^ u64::from(meta.member.0));
         }
         hash_all(key, &self.memory)
@@ -483,13 +501,18 @@ impl Harness {
         let now = self.now;
         self.log.add(now.0, 'A', &[], |line| line.put(format_args!("{command:?}")));
         if let Admin::ReAdd { member, .. } = command {
-            self.drives.know_again(member, &self.array.superblock());
+            let consistency = self.array.consistency();
+            self.drives.know_again(member, &self.array.superblock(), consistency);
         }
         self.array.handle(now, Input::Admin(command));
         if let Admin::Replace { member, .. } = command
             && !has(set_of(self.array.status().replacing), member.0)
         {
-            self.drives.refuse(self.array.replacement(member));
+            // What was there before, and is still being written to, stays known.
+            let other = self.array.replacement(member);
+            if !self.work.iter().any(|item| item.is_record_of(other)) {
+                self.drives.refuse(other);
+            }
         }
         self.drain();
     }
@@ -593,6 +616,7 @@ impl Harness {
             while let Some(output) = self.array.poll() {
                 self.take(output);
             }
+            self.send_gathered();
             let Some(job) = self.jobs.pop() else { return };
             self.compute(job);
         }
@@ -607,13 +631,13 @@ impl Harness {
             Output::Reply { id, outcome } => self.answered(id.0, outcome),
             Output::Abandon { io } => {
                 self.forget_waiting(|(known, _)| *known == io, false);
-                for item in &mut self.work {
-                    let id = match item.work {
-                        Work::Io(known) => Some(known.io),
-                        Work::Meta(known, _) => Some(known),
-                        Work::Job(_) => None,
+                for index in 0..self.work.len() {
+                    let is_meant = match self.work[index].work {
+                        Work::Io(known) => known.io == io,
+                        Work::Meta(known, _) => known == io || self.is_written_with(io, known),
+                        Work::Job(_) => false,
                     };
-                    item.abandoned |= id == Some(io);
+                    self.work[index].abandoned |= is_meant;
                 }
             }
             Output::WakeAt(at) => self.wake = Some(at),
@@ -697,7 +721,8 @@ impl Harness {
                 self.read_before_swap(member);
                 self.drives.take_place(member, replacement);
                 self.forget_waiting(|(_, meta)| meta.member == member, true);
-                for (_, meta) in &mut self.waiting {
+                self.groups.iter_mut().for_each(|group| group.moves(member, replacement));
+                for (_, meta) in self.waiting.iter_mut().chain(&mut self.gathered) {
                     if meta.member == replacement {
                         meta.member = member;
                     }

@@ -1,7 +1,7 @@
 //! Crashes and starts.
 
 use raidlab_core::consistency::{
-    Allow, AssembleError, Examined, Found, ReturnRefusal, Unused, Wanted,
+    Allow, AssembleError, Assembled, Examined, Found, ReturnRefusal, Unused, Wanted,
 };
 use raidlab_core::contract::{Admin, Input, IoOp, MemberBits, MemberIo, Record};
 use raidlab_core::{Array, Config, Consistency, MemberIndex};
@@ -74,6 +74,16 @@ impl Harness {
         }
     }
 
+    /// What md's lists of bad blocks name at a start is not on its member: as if it could not be read.
+    fn note_listed(&mut self) {
+        for member in (0..self.shape.members).filter(|_| !self.config.strict) {
+            let listed: Vec<_> = self.array.listed_blocks(MemberIndex(member)).collect();
+            for (at, len) in listed {
+                self.oracle.lose_rows(1 << member, at.0..at.0 + len.0);
+            }
+        }
+    }
+
     /// An I/O to a member failed: all that it reached, and what else the same read wants of that
     /// member, is computed from the others, which a crash may have left disagreeing with it. What
     /// is written there then makes what other lost members held wrong too.
@@ -95,19 +105,26 @@ impl Harness {
     }
 
     #[cfg(not(debug_assertions))]
-    fn assembled(&self, found: &Found, allow: Allow) -> Result<Array, AssembleError> {
-        Array::assemble(&Wanted::from(&self.config.array), found, allow)
-            .map(|started| started.array)
+    pub(super) fn assembled(
+        &self,
+        wanted: &Wanted,
+        found: &Found,
+        allow: Allow,
+    ) -> Result<Assembled, AssembleError> {
+        Array::assemble(wanted, found, allow)
     }
 
     #[cfg(debug_assertions)]
-    fn assembled(&self, found: &Found, allow: Allow) -> Result<Array, AssembleError> {
-        let wanted = Wanted::from(&self.config.array);
-        let started = match self.config.bug {
-            Some(bug) => Array::assemble_planted(&wanted, found, allow, bug),
-            None => Array::assemble(&wanted, found, allow),
-        };
-        started.map(|started| started.array)
+    pub(super) fn assembled(
+        &self,
+        wanted: &Wanted,
+        found: &Found,
+        allow: Allow,
+    ) -> Result<Assembled, AssembleError> {
+        match self.config.bug {
+            Some(bug) => Array::assemble_planted(wanted, found, allow, bug),
+            None => Array::assemble(wanted, found, allow),
+        }
     }
 
     /// The power goes; `pick` chooses one of so many ways for each thing that a crash decides, 0 as
@@ -147,9 +164,14 @@ impl Harness {
         self.known_failed = self.out_of_service();
         self.drives.restart(image);
         self.oracle.crash();
+        if self.known_failed != 0 {
+            self.oracle.crashed_without_all();
+        }
         self.open.clear();
         self.work.clear();
         self.waiting.clear();
+        self.gathered.clear();
+        self.groups.clear();
         self.jobs.clear();
         self.wake = None;
         self.finished = false;
@@ -191,7 +213,8 @@ impl Harness {
     /// # Errors
     /// Why it has not.
     pub fn judge_return(&self, member: MemberIndex) -> Result<Admin, ReturnRefusal> {
-        let examined = match self.drives.returning(member, &self.array.superblock()) {
+        let consistency = self.array.consistency();
+        let examined = match self.drives.returning(member, &self.array.superblock(), consistency) {
             Some(looked) => looked.examined,
             None => self.drives.examined(&self.config.array, member),
         };
@@ -202,10 +225,10 @@ impl Harness {
     #[must_use]
     pub fn would_start_as(&self, config: &Config, allow: Allow) -> bool {
         let found = match self.drives.is_md() {
-            true => self.drives.clone().joined(0, allow),
-            false => Ok(self.drives.found(&self.config.array, |_| false)),
+            true => self.drives.clone().joined(0, allow).map(|finds| finds.found),
+            false => Ok(self.drives.found(&self.config.array, |_| false).0),
         };
-        let Ok((found, _)) = found else { return false };
+        let Ok(found) = found else { return false };
         Array::assemble(&Wanted::from(config), &found, allow).is_ok()
     }
 
@@ -214,18 +237,20 @@ impl Harness {
     pub fn assemble(&mut self, lost: Set, allow: Allow) -> Started {
         let config = &self.config.array;
         let members = self.shape.members;
-        let mut looked = Vec::new();
+        let (mut looked, mut lost, mut former) = (Vec::new(), lost, None);
         let started = if config.settings.consistency == Consistency::None {
             Array::new(config).map_err(AssembleError::Config)
-        } else {
-            let found = match self.drives.is_md() {
-                true => self.drives.joined(lost, allow),
-                false => Ok(self.drives.found(config, |device| has(lost, device.0))),
-            };
-            found.and_then(|(found, seen)| {
-                looked = seen;
-                self.assembled(&found, allow)
+        } else if self.drives.is_md() {
+            self.assemble_md(lost, allow).map(|started| {
+                (looked, former) = (started.looked, started.former_journal);
+                // Who failed in a replay is where it was before drives changed places for the last start.
+                lost = started.lost;
+                started.array
             })
+        } else {
+            let (found, seen) = self.drives.found(config, |device| has(lost, device.0));
+            looked = seen;
+            self.assembled(&Wanted::from(config), &found, allow).map(|started| started.array)
         };
         let now = self.now.0;
         let result = started.as_ref().err().cloned();
@@ -247,6 +272,9 @@ impl Harness {
         let lost = self.drives.where_now(lost);
         let replacements = self.replacements(lost, &looked);
         self.drives.know(&looked);
+        if let Some(number) = former {
+            self.drives.know_faulty(number);
+        }
         for device in (0..members).map(MemberIndex) {
             if has(lost, device.0) {
                 self.drives.set_gone(device, true);
@@ -271,6 +299,7 @@ impl Harness {
             dead |= self.known_failed;
         }
         self.note_lost(dead, allow.dirty_degraded);
+        self.note_listed();
         self.drain();
         self.go_on_replacing(&replacements);
         self.drain();
@@ -292,7 +321,9 @@ impl Harness {
         };
         let of = |device: MemberIndex| MemberIndex(device.0 - members);
         if self.drives.is_md() {
-            let others = looked.iter().filter(|(device, _)| device.0 >= members);
+            let is_replacement =
+                |one: &&(MemberIndex, Looked)| (members..2 * members).contains(&one.0.0);
+            let others = looked.iter().filter(is_replacement);
             return others.map(|(device, one)| (of(*device), one.examined.clone())).collect();
         }
         let devices = (members..2 * members).map(MemberIndex).filter(is_meant);

@@ -3,7 +3,7 @@
 use raidlab_core::Config;
 use raidlab_core::contract::{IoId, IoOp, JobId, MemberIo, MetaIo, Outcome};
 
-use crate::device::Format;
+use crate::device::{self, Format};
 
 /// When jobs are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct HarnessConfig {
     /// By which format records go to the drives as bytes, encoded and read back. Needs what the format
     /// [has](Format::has).
     pub bytes: Option<Format>,
+    /// Drives write their blocks together, not each sector by itself.
+    pub whole_blocks: bool,
     /// Nothing is excepted from the promise: shows what a mode does not protect from.
     pub strict: bool,
     /// A bug to plant, where the core was built to have some.
@@ -49,6 +51,7 @@ impl HarnessConfig {
             lines: false,
             replacements: true,
             bytes: None,
+            whole_blocks: false,
             strict: false,
             #[cfg(debug_assertions)]
             bug: None,
@@ -56,12 +59,15 @@ impl HarnessConfig {
     }
 
     /// The same with records as bytes, on members that are larger where the format cannot say their size, and without
-    /// replacements where it cannot say that.
+    /// replacements where it cannot say that; with logs as the format has them.
     pub fn put_in_bytes(&mut self, format: Format) {
         self.bytes = Some(format);
         self.replacements &= format.has_replacements();
         for member in &mut self.array.members {
             member.sectors.0 = member.sectors.0.next_multiple_of(format.granule());
+        }
+        if let Format::Md(version) = format {
+            device::fit(&mut self.array, &mut self.longest, version);
         }
     }
 }

@@ -10,7 +10,7 @@ use raidlab_core::layout::MOST_MEMBERS;
 use raidlab_metadata::md::Version;
 
 use super::Options;
-use crate::device::Format;
+use crate::device::{Format, MOST_PARTIAL_PARITY, SEVERAL};
 use raidlab_random::SplitMix64;
 
 /// A consistency mode without its figures.
@@ -134,7 +134,10 @@ pub(super) fn draw(random: &mut SplitMix64, options: &Options) -> Config {
         Kind::Many if options.format == Some(Format::Md(Version::V0_90)) => Kind::Ordinary,
         kind => kind,
     };
-    let layout = layout(random, level, kind);
+    let mut layout = layout(random, level, kind);
+    if let (Some(Format::Md(_)), Some(Mode::PartialParity)) = (options.format, options.mode) {
+        layout.members = layout.members.min(MOST_PARTIAL_PARITY);
+    }
     let chunk = layout.chunk.0.max(1);
     let stripes = if kind == Kind::LargeChunk { 1 } else { 2 + random.below(3) };
     let rows = chunk * u64::from(layout.far) * stripes;
@@ -147,6 +150,10 @@ pub(super) fn draw(random: &mut SplitMix64, options: &Options) -> Config {
         .into_iter()
         .filter(|mode| mode.fits(level) && options.mode.is_none_or(|only| only == *mode))
         .filter(|mode| has(level, *mode))
+        // md has logs of partial parity of so many members only.
+        .filter(|mode| {
+            options.format.is_none_or(|one| one.has(&layout, crate::part::consistency(*mode)))
+        })
         .collect();
     let mode = match modes.len() {
         0 => Mode::None,
@@ -167,8 +174,17 @@ pub(super) fn draw(random: &mut SplitMix64, options: &Options) -> Config {
         windows: 1 + random.below(3) as u32,
     };
     config.settings = settings(random, mode, kind, &config.layout);
+    if let (Some(Format::Md(_)), Mode::PartialParity) = (options.format, mode) {
+        config.settings.log_header = Some(log_header(random, config.settings.plan_rows));
+    }
     config.read_policy = policy(random, level);
     config
+}
+
+/// What a header of md's log of partial parity has: several of them, or one in a small log.
+fn log_header(random: &mut SplitMix64, plan_rows: Sectors) -> Sectors {
+    let few = Sectors(8 << random.below(3));
+    if random.chance(60) || plan_rows > few { SEVERAL } else { few }
 }
 
 /// The longest request, in sectors.

@@ -200,9 +200,14 @@ impl Run {
                 // What its log protected is not consistent yet.
                 self.owes_resync |= harm.log && superblock.synced_to != Sector::MAX;
                 self.budget.unsynced |= self.owes_resync;
+                self.untold_resync |= harm.log && self.harness.drives().is_md();
                 // It could not be read for a while: one that stays so is a second failure at each start.
                 for member in (0..members).filter(|_| harm.log).map(MemberIndex) {
                     self.harness.drives_mut().mend_log(member);
+                }
+                // Of md's journal only what is needed is read.
+                if harm.log_device && self.harness.drives().is_md() {
+                    self.harness.drives_mut().mend_log(MemberIndex(2 * members));
                 }
                 self.started()?;
                 Ok(true)
@@ -277,8 +282,13 @@ impl Run {
         let what = match self.random.below(3) {
             0 => {
                 let modes = Mode::ALL.into_iter().filter(|mode| mode.fits(layout.level));
-                let others: Vec<Mode> =
-                    modes.filter(|mode| *mode != self.mode && *mode != Mode::None).collect();
+                // An array of md whose journal was given up is one without, as any other.
+                let given_up = self.log_lost && self.harness.drives().is_md();
+                let is_other = |mode: &Mode| *mode != self.mode && *mode != Mode::None;
+                let others: Vec<Mode> = modes
+                    .filter(is_other)
+                    .filter(|mode| !given_up || *mode != Mode::Resync)
+                    .collect();
                 let Some(mode) = others.get(self.random.below(others.len() as u64) as usize) else {
                     return Ok(());
                 };
@@ -592,14 +602,19 @@ impl Run {
                 let at = self.random.below(total);
                 trial.drives_mut().damage(device, at, false);
             }
-            4 => trial.drives_mut().show(device, Some((total - 8, 1))),
+            4 => {
+                let size = trial.drives().resized(device, 8, false);
+                trial.drives_mut().show(device, Some((size, 1)));
+            }
             _ => {
                 let alone = self.random.chance(30);
+                // md keeps no history: a log device that went as far as the array looks like its own.
+                let is_told = alone && !trial.drives().is_md();
                 let old = |past: &&Past| {
                     let known = past.drives.superblock(device);
                     past.alone == alone
                         && past.newest + 1 < newest
-                        && known.is_some_and(|known| known.events + 1 < newest || alone)
+                        && known.is_some_and(|known| known.events + 1 < newest || is_told)
                 };
                 let Some(past) = self.past.iter().find(old) else { return };
                 trial.drives_mut().take_contents(device, &past.drives, device);

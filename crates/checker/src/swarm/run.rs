@@ -50,6 +50,8 @@ pub(super) struct Run {
     pub(super) replaying: bool,
     /// A log of partial parity was lost, and what it protected is not made consistent yet.
     pub(super) owes_resync: bool,
+    /// The same of md's logs, whose superblocks do not tell that of an array that was not stopped cleanly.
+    pub(super) untold_resync: bool,
     /// The drives at other moments.
     pub(super) past: Vec<Past>,
     /// For each member the first request that came after it was harmed last: those before remember for as long as
@@ -88,6 +90,7 @@ impl Run {
         if let Some(format) = format {
             set_up.put_in_bytes(format);
         }
+        let config = set_up.array.clone();
         set_up.lines = options.lines;
         #[cfg(debug_assertions)]
         {
@@ -125,6 +128,7 @@ impl Run {
             shares,
             replaying: false,
             owes_resync: false,
+            untold_resync: false,
             past: Vec::new(),
             restored: 0,
             harmed_before: vec![0; usize::from(harness.shape().members)],
@@ -343,6 +347,7 @@ impl Run {
                     return Ok(());
                 }
                 self.owes_resync &= work != Background::Resync;
+                self.untold_resync &= work != Background::Resync;
                 self.budget.unsynced = self.open_for_good;
                 self.budget.disagrees = self.open_for_good;
                 Ok(())
@@ -629,6 +634,11 @@ impl Run {
         if !classes.iter().any(|class| self.is_on(*class)) {
             return Ok(());
         }
+        // As with md an array counts as consistent at the next start if a log has entries then, though it was being
+        // made so everywhere, since a log had been lost: `docs/md-format.md` says that this is not promised.
+        if self.untold_resync {
+            return Ok(());
+        }
         // A sector that cannot be read and parity that may be wrong are two failures.
         if self.is_unprotected_by_log() && self.harmed_in_service() != 0 {
             if !self.reckless {
@@ -659,7 +669,11 @@ impl Run {
         self.go_on_alone();
         self.start_again()?;
         // Again in the middle of the recovery, up to twice.
-        while self.is_on(Class::CrashInRecovery) && self.random.chance(40) && self.crashes < 6 {
+        while self.is_on(Class::CrashInRecovery)
+            && !self.untold_resync
+            && self.random.chance(40)
+            && self.crashes < 6
+        {
             self.crashes += 1;
             self.hit(Class::CrashInRecovery);
             for _ in 0..self.random.below(8) {

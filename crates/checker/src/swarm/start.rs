@@ -91,8 +91,13 @@ impl Run {
                 false => self.clear_if_well(member),
             }
         }
-        // A log of which something cannot be read protects no more than none.
-        if self.has_bad_log() && self.harness.array().superblock().synced_to != Sector::MAX {
+        // A log of which something cannot be read protects no more than none. As with md, whole logs of which none has
+        // entries, or one that is torn, have everything made consistent where all members are there, though nothing was
+        // begun then: until that is done the array takes its parity for no good.
+        let by_md = self.mode == Mode::PartialParity && self.harness.drives().is_md();
+        if (by_md || self.has_bad_log())
+            && self.harness.array().superblock().synced_to != Sector::MAX
+        {
             self.owes_resync = true;
             self.budget.unsynced = true;
         }

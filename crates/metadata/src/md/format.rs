@@ -22,7 +22,7 @@ use crate::{Entry, Looked, MetadataFormat, Places, Put, Source};
 const HEAD: usize = 4096;
 
 /// What arrays with a log of partial parity are kept consistent by: a header has so many entries.
-pub(super) const PARTIAL_PARITY: Consistency =
+pub const PARTIAL_PARITY: Consistency =
     Consistency::PartialParity { slots: ppl::MOST_ENTRIES as u32 };
 
 /// The metadata of Linux md.

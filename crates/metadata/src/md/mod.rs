@@ -34,7 +34,7 @@ pub use create::{
 pub use device_numbers::DeviceNumbers;
 pub use features::Features;
 pub(crate) use format::HISTORY;
-pub use format::{Md, Ready};
+pub use format::{Md, PARTIAL_PARITY, Ready};
 pub use inspect::{BitmapSeen, Inspected, LogSeen, Seen, inspect};
 pub use join::{Joined, join, keeps_bad_blocks};
 pub use journal::{AddedJournal, Journal, JournalDamage, JournalFound, JournalRow, LoggedRows};

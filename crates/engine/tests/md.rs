@@ -243,6 +243,97 @@ fn who_comes_back_is_a_spare_of_version_0_90_until_it_has_everything() {
     assert!(back == data);
 }
 
+/// A device with nothing on it.
+fn blank() -> Member {
+    Member::Memory(MemoryMember::new(Sectors(SECTORS)).unwrap())
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    seen(bytes).superblock().unwrap().number
+}
+
+/// All of these are in service, and hold this from the start on.
+fn all_hold(devices: &[Vec<u8>], data: &[u8], told: &str) {
+    let devices: Vec<_> = devices.iter().map(|one| with(one)).collect();
+    let (mut engine, _) = Engine::assemble_md(devices, &MdOptions::default())
+        .unwrap_or_else(|why| panic!("{told}: {why}"));
+    let failed = |place: usize| engine.array().is_failed(MemberIndex(place as u16));
+    assert!(!(0..engine.members().len()).any(failed), "{told}");
+    let mut back = vec![0; data.len()];
+    engine.read_at(Sector(0), &mut back).unwrap();
+    assert!(back == data, "{told}");
+}
+
+/// A spare that was away while another device got its number gets another one: what is rebuilt onto it is found again,
+/// also where it replaces a member.
+#[test]
+fn a_spare_whose_number_was_given_meanwhile_gets_another() {
+    let replaced = [(Version::V1_2, true)];
+    for (version, replaces) in
+        Version::ALL.map(|version| (version, false)).into_iter().chain(replaced)
+    {
+        let told = format!("{version}, replaces: {replaces}");
+        let mut engine = assemble(created("raid1(2)", version, WantedBitmap::None, true));
+        let data = pattern(1 << 20, 5);
+        engine.write_at(Sector(0), &data).unwrap();
+        engine.add_spare(blank()).unwrap();
+        engine.stop().unwrap();
+        let spare = bytes(&engine.spares()[0]);
+        assert_eq!(number(&spare), 2, "{told}");
+        let mut engine = assemble(contents(&engine).iter().map(|one| with(one)).collect());
+        engine.fail(MemberIndex(1)).unwrap();
+        engine.add(MemberIndex(1), blank()).unwrap();
+        finish(&mut engine);
+        engine.stop().unwrap();
+        let mut devices: Vec<_> = contents(&engine).iter().map(|one| with(one)).collect();
+        let mut engine = if replaces {
+            let mut engine = assemble(devices);
+            engine.replace(MemberIndex(0), with(&spare), true).unwrap();
+            engine
+        } else {
+            devices.push(with(&spare));
+            let mut engine = assemble(devices);
+            engine.fail(MemberIndex(0)).unwrap();
+            assert_eq!(engine.use_spare().unwrap(), Some(MemberIndex(0)), "{told}");
+            engine
+        };
+        finish(&mut engine);
+        engine.stop().unwrap();
+        let after = contents(&engine);
+        assert_ne!(number(&after[0]), number(&after[1]), "{told}");
+        all_hold(&after, &data, &told);
+    }
+}
+
+/// Two spares that were made while the other was away have one number, and another one each when they are used.
+#[test]
+fn spares_with_one_number_get_one_each() {
+    let layout = "raid6(4) chunk=64K";
+    let mut engine = assemble(created(layout, Version::V1_2, WantedBitmap::None, true));
+    let data = pattern(1 << 20, 5);
+    engine.write_at(Sector(0), &data).unwrap();
+    let mut spares = Vec::new();
+    for _ in 0..2 {
+        engine.add_spare(blank()).unwrap();
+        engine.stop().unwrap();
+        spares.push(bytes(&engine.spares()[0]));
+        engine = assemble(contents(&engine).iter().map(|one| with(one)).collect());
+    }
+    engine.stop().unwrap();
+    assert_eq!([number(&spares[0]), number(&spares[1])], [4, 4]);
+    let mut engine =
+        assemble(contents(&engine).iter().chain(&spares).map(|one| with(one)).collect());
+    for member in [0, 1].map(MemberIndex) {
+        engine.fail(member).unwrap();
+        assert_eq!(engine.use_spare().unwrap(), Some(member));
+        finish(&mut engine);
+    }
+    engine.stop().unwrap();
+    let after = contents(&engine);
+    assert_ne!(number(&after[0]), number(&after[1]));
+    all_hold(&after, &data, layout);
+}
+
 /// Superblocks in the other order of bytes are read and not written.
 #[test]
 fn big_endian_arrays_are_not_written() {

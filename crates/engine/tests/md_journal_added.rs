@@ -240,6 +240,32 @@ fn a_log_device_of_before_is_not_believed() {
     }
 }
 
+/// A spare that was away when the log device got its number is not rebuilt under that number: it would be the journal.
+#[test]
+fn a_spare_whose_number_the_journal_has_gets_another() {
+    let (mut bench, members) = stopped(3);
+    let spare = bench.drives.remove(members);
+    add(&bench, u64::MAX).unwrap();
+    let log = members;
+    let number = |drive: &Drive| looked(&drive.bytes()).superblock().unwrap().number;
+    assert_eq!([number(&bench.drives[log]), number(&spare)], [members as u32; 2]);
+    bench.drives.push(spare);
+    let (mut engine, _) = start(&mut bench, &[], "with the spare");
+    engine.fail(MemberIndex(0)).unwrap();
+    assert_eq!(engine.use_spare().unwrap(), Some(MemberIndex(0)));
+    engine.finish_background(&AtomicBool::new(false)).unwrap();
+    engine.stop().unwrap();
+    drop(engine);
+    assert_ne!(number(&bench.drives[members + 1]), number(&bench.drives[log]));
+    let devices = bench.drives[1..].iter().cloned().map(Member::from).collect();
+    let (engine, found) = Engine::assemble_md(devices, &MdOptions::default()).unwrap();
+    drop(engine);
+    assert_eq!((found.joined.journal, found.joined.order[0]), (Some(log - 1), Some(log)));
+    let (mut engine, by) = start(&mut bench, &[0], "rebuilt onto the spare");
+    assert!(matches!(by, Consistency::Journal { .. }));
+    compare(&mut bench, &mut engine, "rebuilt onto the spare");
+}
+
 /// What is not to be written is not.
 #[test]
 fn without_being_told_nothing_is_written() {

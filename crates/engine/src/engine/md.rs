@@ -97,15 +97,13 @@ impl Engine {
                 }
             }
         };
-        engine.spares = joined
-            .spares
-            .iter()
-            .filter_map(|given| devices.get_mut(*given).and_then(Option::take))
-            .collect();
-        if let Some(metadata) = &mut engine.metadata {
-            numbers
-                .into_iter()
-                .for_each(|number| metadata.records.device_numbers().add_spare(number));
+        for (given, number) in joined.spares.iter().zip(numbers) {
+            let Some(spare) = devices.get_mut(*given).and_then(Option::take) else { continue };
+            engine.spares.push(spare);
+            engine.spare_numbers.push(number);
+            if let (Some(metadata), Some(number)) = (&mut engine.metadata, number) {
+                metadata.records.device_numbers().add_spare(number);
+            }
         }
         let replacement = joined.replacement;
         let mut found = MdFound { joined, inspected };
@@ -220,12 +218,15 @@ impl Engine {
         };
         // Its place is known when it is used.
         let (mut device, _, places) = self.prepare_known(MemberIndex(0), device, OPERATION)?;
+        let mut number = None;
         if let (Some(metadata), Some(mut places)) = (&mut self.metadata, places)
             && let Some((at, bytes)) = md.spare(&mut places, metadata.records.device_numbers())
         {
+            number = places.md().map(Kept::number);
             write(&mut device, at, &bytes, OPERATION)?;
         }
         self.spares.push(device);
+        self.spare_numbers.push(number);
         Ok(())
     }
 
@@ -240,13 +241,24 @@ impl Engine {
         let failed = (0..self.count as u16).map(MemberIndex).find(|one| self.array.is_failed(*one));
         let Some(member) = failed.filter(|member| !self.hangs(*member)) else { return Ok(None) };
         let spare = self.spares.remove(0);
+        self.forget_spare(0);
         self.add(member, spare)?;
         Ok(Some(member))
     }
 
+    /// The number of a spare is free, for itself, too.
+    fn forget_spare(&mut self, index: usize) {
+        let number = self.spare_numbers.remove(index);
+        if let (Some(metadata), Some(number)) = (&mut self.metadata, number) {
+            metadata.records.device_numbers().remove_spare(number);
+        }
+    }
+
     /// Takes a spare away, by its place among [`spares`](Self::spares).
     pub fn take_spare(&mut self, index: usize) -> Option<Member> {
-        (index < self.spares.len()).then(|| self.spares.remove(index))
+        let spare = (index < self.spares.len()).then(|| self.spares.remove(index))?;
+        self.spare_numbers.remove(index);
+        Some(spare)
     }
 
     fn is_read_only(&self) -> bool {

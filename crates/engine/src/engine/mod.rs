@@ -110,6 +110,8 @@ pub struct Engine {
     turns: Vec<records::Turn>,
     /// Devices that take the place of a member that fails.
     spares: Vec<Member>,
+    /// The number of each, where no other device has it.
+    spare_numbers: Vec<Option<u16>>,
     /// How many are members.
     count: usize,
     /// The members' block in sectors.

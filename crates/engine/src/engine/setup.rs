@@ -321,6 +321,7 @@ impl Engine {
             headers: Headers::default(),
             turns: std::iter::repeat_with(Default::default).take(members.len()).collect(),
             spares: Vec::new(),
+            spare_numbers: Vec::new(),
             members,
             count,
             block: core.members.iter().map(|member| member.logical_block).max().unwrap_or(1),

@@ -49,6 +49,11 @@ impl DeviceNumbers {
         self.spares.push(number);
     }
 
+    /// The spare with this number is none any more: its number is free, for itself, too.
+    pub fn remove_spare(&mut self, number: u16) {
+        self.spares.retain(|spare| *spare != number);
+    }
+
     /// A device with this number is out of service for good, and may still be given.
     pub fn add_faulty(&mut self, number: u16) {
         self.faulty.push(number);
@@ -57,14 +62,17 @@ impl DeviceNumbers {
     /// A number that nobody has of so many: the first behind those of the members, as mdadm gives them; then, where
     /// there are all that newer versions have, any.
     pub fn free(&self, most: usize) -> Option<u16> {
-        let is_used = |number: &u16| {
-            self.numbers.contains(&Some(*number))
-                || self.faulty.contains(number)
-                || self.spares.contains(number)
-        };
         let first = self.members as u16;
         let below = if most < MOST_DEVICES { 0 } else { first };
-        (first..most.min(MOST_DEVICES) as u16).chain(0..below).find(|number| !is_used(number))
+        (first..most.min(MOST_DEVICES) as u16).chain(0..below).find(|number| !self.is_used(*number))
+    }
+
+    /// Whether any device that is known has this number: a member, a replacement, the log device, a spare, or one that
+    /// is out of service for good.
+    pub(super) fn is_used(&self, number: u16) -> bool {
+        self.numbers.contains(&Some(number))
+            || self.faulty.contains(&number)
+            || self.spares.contains(&number)
     }
 
     /// Whether another device than the one in a place has this number: it may have been given to a fresh one while the

@@ -195,13 +195,14 @@ impl Md {
         let is_spare =
             |one: &&Superblock| one.array == model.superblock().array && one.role() == Role::Spare;
         let most = model.most_numbers();
-        // A spare keeps its number and identity.
-        let spare = own.superblock().filter(is_spare);
-        let number = spare
-            .and_then(|one| u16::try_from(one.number).ok())
-            .or_else(|| device_numbers.free(most));
-        let Some(number) = number else { return Err("the array has no number left for it".into()) };
-        let id = spare.map_or(id, |one| one.device);
+        // A spare keeps its number and identity, unless another device got the number while the spare was not there.
+        let kept = own.superblock().filter(is_spare).and_then(|one| {
+            let number = u16::try_from(one.number).ok().filter(|one| usize::from(*one) < most)?;
+            (!device_numbers.is_used(number)).then_some((number, one.device))
+        });
+        let Some((number, id)) = kept.or_else(|| Some((device_numbers.free(most)?, id))) else {
+            return Err("the array has no number left for it".into());
+        };
         let fresh = Fresh { sectors, block: device.logical_block(), number, id };
         let Some(kept) = model.like(fresh) else {
             let one = model.superblock();

@@ -161,7 +161,15 @@ fn journal(
     if newest.features.has(Features::BITMAP) || newest.features.has_ppl() {
         return Err(not_written("it has a journal and another log beside it".into()));
     }
-    let at = assembly.out.iter().position(|out| out.why == Why::Journal);
+    let mut logs = assembly.out.iter().enumerate().filter(|(_, out)| out.why == Why::Journal);
+    let at = logs.next().map(|(at, _)| at);
+    if let (Some(at), Some((_, other))) = (at, logs.next()) {
+        return Err(not_written(format!(
+            "devices {} and {} of those given each say that they are its journal: leave one of both out",
+            assembly.out[at].given + 1,
+            other.given + 1
+        )));
+    }
     match (at, allowed.ignore_journal) {
         (Some(_), true) => Err(Cannot::JournalThere),
         (Some(at), false) => Ok(Some(assembly.out.remove(at).given)),
@@ -519,9 +527,29 @@ impl Joined {
     }
 
     /// Numbers that spares have.
-    pub fn spare_numbers(&self, all: &[Inspected]) -> Vec<u16> {
+    ///
+    /// There is one for each; `None` of one whose number another device got while it was not there, by the newest
+    /// superblocks or as an earlier one of the spares.
+    pub fn spare_numbers(&self, all: &[Inspected]) -> Vec<Option<u16>> {
         let of = |given: &usize| all.get(*given)?.superblock();
-        let spares = self.spares.iter().filter_map(of).filter(|one| one.role() == Role::Spare);
-        spares.filter_map(|one| u16::try_from(one.number).ok()).collect()
+        let newest: Vec<_> = self
+            .order
+            .iter()
+            .flatten()
+            .filter_map(of)
+            .filter(|one| one.events == self.state.events)
+            .collect();
+        let is_given = |number: u32| {
+            let given =
+                |one: &&Superblock| matches!(one.role_of(number), Role::Member(_) | Role::Journal);
+            newest.iter().any(given)
+        };
+        let mut numbers: Vec<Option<u16>> = Vec::new();
+        for given in &self.spares {
+            let spare = of(given).filter(|one| one.role() == Role::Spare && !is_given(one.number));
+            let number = spare.and_then(|one| u16::try_from(one.number).ok());
+            numbers.push(number.filter(|number| !numbers.contains(&Some(*number))));
+        }
+        numbers
     }
 }

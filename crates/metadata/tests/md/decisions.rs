@@ -142,6 +142,26 @@ fn two_replacements_at_once_are_told() {
     assert!(told.contains("devices 4 and 5 of those given are each about to replace"), "{told}");
 }
 
+/// One of both is a spare that was rebuilt under the log device's number, or a copy of it: neither is to be overwritten.
+#[test]
+fn two_log_devices_are_told() {
+    let [a, b, c] = three();
+    let mut all = [a.clone(), b, c, a.clone(), a];
+    all.iter_mut().for_each(|one| {
+        (one.features, one.roles[3]) = (Features::JOURNAL, Role::Journal);
+    });
+    for (place, id) in [(3, 71), (4, 72)] {
+        (all[place].number, all[place].device) = (3, [id; 16]);
+    }
+    let all: Vec<Inspected> = all.iter().map(seen).collect();
+    let told = join(&all, &Allowed::default()).unwrap_err().to_string();
+    assert!(
+        told.contains("devices 4 and 5 of those given each say that they are its journal"),
+        "{told}"
+    );
+    assert_eq!(join(&all[..4], &Allowed::default()).unwrap().journal, Some(3));
+}
+
 #[test]
 fn halves_that_went_on_alone_are_told_apart() {
     let mut pair =

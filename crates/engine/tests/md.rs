@@ -366,6 +366,39 @@ fn an_array_that_is_born_as_a_rebuild_is_rebuilt() {
     assert_eq!(numbers, [0, 1, 3]);
 }
 
+/// A raid6 that is made with one member missing begins so, too: md starts none without parity.
+#[test]
+fn a_raid6_that_is_made_without_a_member_is_rebuilt() {
+    for (missing, born) in [(0, 3), (1, 3), (3, 2)] {
+        let mut creation = creation("raid6(4) chunk=64K".parse().unwrap(), SECTORS);
+        creation.assume_clean = false;
+        creation.devices[missing] = None;
+        let plan = creation.plan().unwrap();
+        let mut devices = Vec::new();
+        for made in plan.members.iter().flatten() {
+            // Parity is wrong.
+            let mut bytes = pattern((SECTORS * 512) as usize, devices.len() as u64 + 7);
+            bytes[..2048 * 512].fill(0);
+            for (at, piece) in &made.pieces {
+                bytes[at.bytes() as usize..][..piece.len()].copy_from_slice(piece);
+            }
+            devices.push(with(&bytes));
+        }
+        let mut engine = assemble(devices);
+        assert_eq!(engine.spares().len(), 1, "{missing} is missing");
+        // md takes the first place that is free.
+        let place = missing.min(born) as u16;
+        assert_eq!(engine.use_spare().unwrap(), Some(MemberIndex(place)));
+        finish(&mut engine);
+        let data = pattern(1 << 20, 3);
+        engine.write_at(Sector(64), &data).unwrap();
+        engine.fail(MemberIndex(2 - 2 * u16::from(place == 2))).unwrap();
+        let mut back = vec![0; data.len()];
+        engine.read_at(Sector(64), &mut back).unwrap();
+        assert!(back == data, "{missing} is missing");
+    }
+}
+
 #[test]
 fn a_member_missing_without_being_named_needs_consent() {
     let mut devices = created("raid5(3) chunk=64K", Version::V1_2, WantedBitmap::None, true);

@@ -432,6 +432,41 @@ fn raid5_is_born_as_a_rebuild_onto_a_spare() {
     assert_eq!((last.number, last.role()), (3, Role::Member(3)));
 }
 
+/// So does a raid6 that lacks a member: numbers as mdadm 4.2 gave them under Linux 6.1.
+#[test]
+fn raid6_that_lacks_a_member_is_born_as_a_rebuild_onto_a_spare() {
+    let spare = Device { sectors: Sectors(131_072), id: [9; 16] };
+    for (missing, spares, expected) in [
+        (&[3][..], 0, &[0, 1, 4][..]),
+        (&[2], 0, &[0, 1, 4]),
+        (&[0], 0, &[1, 2, 4]),
+        (&[1], 1, &[0, 2, 5, 4]),
+        (&[1, 3], 0, &[0, 2]),
+        (&[], 0, &[0, 1, 2, 3]),
+    ] {
+        for version in [Version::V1_2, Version::V0_90] {
+            let mut creation = device::creation(Layout::new(Level::Raid6, 4), 131_072);
+            let name = if version == Version::V0_90 { "md7" } else { "seven" };
+            (creation.version, creation.name) = (version, name.into());
+            creation.spares = vec![spare; spares];
+            missing.iter().for_each(|place| creation.devices[*place] = None);
+            let plan = creation.plan().unwrap();
+            let all = || plan.members.iter().flatten().chain(&plan.spares);
+            let numbers: Vec<u32> = all().map(|one| one.superblock.number).collect();
+            assert_eq!(numbers, expected, "{version} without {missing:?}");
+            let is_clean = all().all(|one| one.superblock.is_clean());
+            assert_eq!(is_clean, !missing.is_empty(), "{version} without {missing:?}");
+            let out = all().filter(|one| one.superblock.role() == Role::Spare).count();
+            assert_eq!(out, usize::from(missing.len() == 1) + spares, "{version} {missing:?}");
+        }
+    }
+    let mut creation = device::creation(Layout::new(Level::Raid6, 4), 131_072);
+    (creation.assume_clean, creation.devices[1]) = (true, None);
+    let plan = creation.plan().unwrap();
+    let last = &plan.members[3].as_ref().unwrap().superblock;
+    assert_eq!((last.number, last.role(), last.resync), (3, Role::Member(3), ALL));
+}
+
 /// Numbers and roles as mdadm 4.2 gave them (`--create --spare-devices`, under Linux 6.1, before md began to rebuild).
 #[test]
 fn spares_are_numbered_as_mdadm_numbers_them() {

@@ -287,8 +287,8 @@ pub(super) fn begins(creation: &Creation) -> &'static str {
         "redundancy is taken to be consistent: md begins neither rebuild nor resync\n"
     } else if parities > 0 && missing == parities {
         "no member more may be lost: md begins neither rebuild nor resync\n"
-    } else if creation.layout.parities() == 1 {
-        "md begins with a rebuild of the last member\n"
+    } else if creation.begins_with_rebuild() {
+        "md begins with a rebuild of the last member that is there\n"
     } else {
         "md begins with a resync\n"
     }

@@ -565,12 +565,24 @@ impl Creation {
         Ok(name)
     }
 
-    /// Whether the last member is to be rebuilt rather than all parity made: what md does with raid4 and raid5, since
-    /// it reads and writes in one direction on each drive.
-    fn begins_with_rebuild(&self) -> bool {
+    /// The member that is to be rebuilt rather than all parity made, the last that is there: what md does with raid4 and
+    /// raid5, since it reads and writes in one direction on each drive, and what mdadm does with a raid6 that lacks a
+    /// member, which md would not start without its parity.
+    fn rebuilt(&self) -> Option<usize> {
         let level = self.layout.level;
-        let one_parity = level.has_stripes() && level.redundancy() == Redundancy::Parity(1);
-        one_parity && !self.assume_clean && self.devices.iter().all(Option::is_some)
+        let missing = self.devices.iter().filter(|device| device.is_none()).count();
+        let can_begin = match level.redundancy() {
+            Redundancy::Parity(1) => missing == 0 && level.has_stripes(),
+            Redundancy::Parity(parities) => missing > 0 && missing + 1 == usize::from(parities),
+            _ => false,
+        };
+        let last = || self.devices.iter().rposition(Option::is_some);
+        if can_begin && !self.assume_clean { last() } else { None }
+    }
+
+    /// Whether md begins with a rebuild of a member that is there.
+    pub fn begins_with_rebuild(&self) -> bool {
+        self.rebuilt().is_some()
     }
 
     /// How many numbers devices have.
@@ -587,7 +599,7 @@ impl Creation {
 
     /// The number of a member's device: of one that is to be rebuilt the first behind spares and log device.
     fn number_of(&self, place: usize) -> u32 {
-        let is_rebuilt = self.begins_with_rebuild() && place + 1 == self.devices.len();
+        let is_rebuilt = self.rebuilt() == Some(place);
         let behind = self.number_of_log() + usize::from(self.journal.is_some());
         (if is_rebuilt { behind } else { place }) as u32
     }
@@ -597,7 +609,9 @@ impl Creation {
         let nothing = match self.layout.level.redundancy() {
             Redundancy::None => true,
             Redundancy::Parity(1) => true,
-            Redundancy::Parity(parities) => missing == usize::from(parities),
+            Redundancy::Parity(parities) => {
+                missing == usize::from(parities) || self.begins_with_rebuild()
+            }
             Redundancy::Mirror | Redundancy::Copies => false,
         };
         if self.assume_clean || nothing { ALL } else { 0 }
@@ -606,10 +620,9 @@ impl Creation {
     fn roles(&self) -> Vec<Role> {
         let all = ((HEAD + 2 * self.numbers()).next_multiple_of(512) - HEAD) / 2;
         let mut roles = vec![Role::Spare; all.min(MOST_DEVICES)];
-        let last =
-            if self.begins_with_rebuild() { self.devices.len() - 1 } else { self.devices.len() };
-        for (place, device) in self.devices[..last].iter().enumerate() {
-            if device.is_some() {
+        let rebuilt = self.rebuilt();
+        for (place, device) in self.devices.iter().enumerate() {
+            if device.is_some() && rebuilt != Some(place) {
                 roles[place] = Role::Member(place as u16);
             }
         }

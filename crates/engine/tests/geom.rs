@@ -1,7 +1,9 @@
 //! Arrays of FreeBSD's GEOM on members in memory, which are written: where every byte goes, by the rule of each class
 //! written down once more, and what becomes of labels.
 
-use raidlab_core::{Layout, Level, Sector, Sectors};
+use std::sync::atomic::AtomicBool;
+
+use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineErrorKind, MdOptions, Member, MemoryMember};
 use raidlab_metadata::geom::Creation;
 
@@ -118,4 +120,23 @@ fn an_array_without_redundancy_needs_all_of_its_devices() {
         assert_eq!(error.kind(), EngineErrorKind::Assemble, "{layout}");
         assert!(error.to_string().contains("without member 1"), "{layout}: {error}");
     }
+}
+
+/// A disk that was a copy of a member which is in service is another one when it is added: two with one number would be
+/// one member.
+#[test]
+fn a_copy_of_a_member_is_added_as_a_disk_of_its_own() {
+    let images = created("raid1(2)", &[2049; 2], 1);
+    let mut engine = assemble(&images).unwrap();
+    let data = pattern(64 << 10, 3);
+    engine.write_at(Sector(0), &data).unwrap();
+    engine.fail(MemberIndex(1)).unwrap();
+    engine.add(MemberIndex(1), with(&images[0])).unwrap();
+    engine.finish_background(&AtomicBool::new(false)).unwrap();
+    engine.stop().unwrap();
+    let mut engine = assemble(&contents(&engine)).unwrap();
+    assert!(![0, 1].map(MemberIndex).into_iter().any(|one| engine.array().is_failed(one)));
+    let mut back = vec![0; data.len()];
+    engine.read_at(Sector(0), &mut back).unwrap();
+    assert!(back == data);
 }

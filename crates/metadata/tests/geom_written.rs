@@ -437,17 +437,17 @@ fn a_device_is_made_ready_for_a_place() {
         array.tell(&[0, 2], |said| said.failed = [0b010, 0]);
         let model = array.writer.places(MemberIndex(0)).clone();
         let mut small = Disk(vec![0; 63 * 512]);
-        let why = Geom.ready(&mut small, &model, (1, 77)).unwrap_err();
+        let why = Geom.ready(&mut small, &model, (1, 77), &[]).unwrap_err();
         assert!(why.contains("and needs"), "{why}");
         // Whatever stands where the label will be, a label that is not seen beside a superblock of md's too.
-        let nothing = Geom.ready(&mut Disk(vec![0; 64 * 512]), &model, (1, 77)).unwrap();
+        let nothing = Geom.ready(&mut Disk(vec![0; 64 * 512]), &model, (1, 77), &[]).unwrap();
         assert_eq!(nothing.pieces, [(Sector(63), vec![0; 512])], "{level:?}");
         // One that was a member of another array, and is larger.
         let mut fresh = disks(level, 3, |_, one| one.id = 3).remove(1);
         let label = fresh.0.split_off(63 * 512);
         fresh.0.resize(70 * 512, 0x77);
         fresh.0.extend(&label);
-        let ready = Geom.ready(&mut fresh, &model, (1, 77)).unwrap();
+        let ready = Geom.ready(&mut fresh, &model, (1, 77), &[]).unwrap();
         for (at, piece) in &ready.pieces {
             fresh.0[at.bytes() as usize..][..piece.len()].copy_from_slice(piece);
         }

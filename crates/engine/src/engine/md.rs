@@ -283,8 +283,11 @@ impl Engine {
                 md.ready(&mut device, &model, metadata.records.device_numbers(), random()?)
             }
             Form::Geom => {
+                let others = (0..self.count as u16).map(MemberIndex).filter(|one| *one != place);
+                let disk_of = |one| Some(metadata.records.places(one).geom()?.label().disk);
+                let others: Vec<u32> = others.filter_map(disk_of).collect();
                 let disk = u32::from_le_bytes(random()?);
-                Geom.ready(&mut device, &model, (place.0, disk))
+                Geom.ready(&mut device, &model, (place.0, disk), &others)
             }
             Form::Own => Err("its metadata are the own ones".into()),
         };

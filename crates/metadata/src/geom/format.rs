@@ -60,7 +60,7 @@ impl MetadataFormat for Geom {
 
 impl Geom {
     /// What makes a device ready for a place of an array, whose member `model` is in service; `disk` is its number by
-    /// chance. Until it is named by a label it has none.
+    /// chance, `others` are those of all other members. Until it is named by a label it has none.
     ///
     /// # Errors
     /// When it does not fit, in words.
@@ -69,6 +69,7 @@ impl Geom {
         device: &mut dyn Source,
         model: &Places,
         (place, disk): (u16, u32),
+        others: &[u32],
     ) -> Result<Ready, String> {
         let Some(model) = model.geom() else {
             return Err("no member is known to be like it".into());
@@ -82,8 +83,9 @@ impl Geom {
         }
         let own = inspect(device);
         let label = own.geom.as_ref().and_then(|seen| seen.whole());
-        // One that comes back is who it was.
-        let known = label.filter(|one| one.array() == model.label().array());
+        // One that comes back is who it was, unless it is a copy of another.
+        let known =
+            label.filter(|one| one.array() == model.label().array() && !others.contains(&one.disk));
         let disk = known.map_or(disk, |one| one.disk);
         let kept = model.like(place, Fresh { device: sectors, sector, block, disk });
         kept.label().check(sectors, sector).map_err(|damage| damage.to_string())?;

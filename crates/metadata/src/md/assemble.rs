@@ -731,7 +731,7 @@ fn judge(
     let mut most = None;
     for bitmap in bitmaps {
         match bitmap {
-            BitmapSeen::Found(head, bits) if head.events >= newest.events => {
+            BitmapSeen::Found(head, bits) if head.events >= newest.events && !head.is_stale() => {
                 lockless |= head.kind == BitmapKind::Lockless;
                 let found = bits.and_then(|bits| Some((bits, head.bits()?)));
                 most = most.max(found);

@@ -7,6 +7,8 @@ use raidlab_core::{SECTOR_BYTES, Sectors};
 use super::fields::{bytes, put, u32_at, u64_at};
 
 const MAGIC: u32 = 0x6d74_6962;
+/// In `state`: bits are missing, as some could not be written.
+const STALE: u32 = 1 << 1;
 /// Bytes before the bits.
 pub(super) const HEAD: usize = 256;
 /// Bitmaps end on multiples of this.
@@ -108,6 +110,16 @@ impl Bitmap {
         put(into, 56, self.delay.to_le_bytes());
         put(into, 60, self.write_behind.to_le_bytes());
         put(into, 64, self.reserved.to_le_bytes());
+    }
+
+    /// Whether it says that bits are missing: as the kernel has it, all is dirty then.
+    pub const fn is_stale(&self) -> bool {
+        self.state & STALE != 0
+    }
+
+    /// No bit is missing any more.
+    pub(super) const fn set_fresh(&mut self) {
+        self.state &= !STALE;
     }
 
     /// How many bits; `None` for a chunk that cannot be.

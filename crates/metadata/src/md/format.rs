@@ -306,14 +306,17 @@ fn members_of(one: &Superblock, is_meant: impl Fn(usize) -> bool) -> [u64; 2] {
 /// Since which events bits name everything that a device missed.
 pub(super) fn since(one: &Superblock, kept: &Kept) -> u64 {
     match kept.bitmap() {
-        Some(bitmap) if bitmap.events >= one.events => bitmap.events_cleared.min(one.events),
+        Some(bitmap) if bitmap.events >= one.events && !bitmap.is_stale() => {
+            bitmap.events_cleared.min(one.events)
+        }
         _ => one.events,
     }
 }
 
-/// The bits that a device has; of a bitmap that is behind its superblock none is known.
+/// The bits that a device has; of a bitmap that is behind its superblock, or stale, none is known.
 fn bits(kept: &Kept) -> Vec<Finding<u64>> {
-    let is_behind = kept.bitmap().is_none_or(|bitmap| bitmap.events < kept.superblock().events);
+    let events = kept.superblock().events;
+    let is_behind = kept.bitmap().is_none_or(|bitmap| bitmap.events < events || bitmap.is_stale());
     let page = |bits| if is_behind { Finding::Damaged(None) } else { Finding::Whole(bits) };
     kept.pages().into_iter().map(page).collect()
 }

@@ -25,6 +25,8 @@ struct Shadow {
     at: Sector,
     head: Bitmap,
     bytes: Vec<u8>,
+    /// Of a bitmap that says that bits are missing: which pages were not written since.
+    unwritten: Vec<bool>,
 }
 
 /// What stands on a device.
@@ -224,6 +226,9 @@ impl Kept {
         if part == 0
             && let Some(shadow) = &mut self.bitmap
         {
+            if !shadow.unwritten.contains(&true) {
+                shadow.head.set_fresh();
+            }
             shadow.head.events = said.events;
             shadow.head.events_cleared = said.bitmap_since.min(said.events);
             shadow.head.emit(&mut shadow.bytes);
@@ -352,6 +357,7 @@ impl Kept {
         let shadow = self.bitmap.as_mut()?;
         let at = HEAD + PAGE * page as usize;
         shadow.bytes.get_mut(at..at + PAGE)?.copy_from_slice(&bits.to_le_bytes());
+        shadow.unwritten.iter_mut().skip(page as usize).take(1).for_each(|one| *one = false);
         shadow.put(into, at, self.block)
     }
 
@@ -459,7 +465,9 @@ impl Shadow {
         }
         let mut bytes = vec![0; len.bytes() as usize];
         device.read(at, &mut bytes).ok()?;
-        Some(Self { at, head, bytes })
+        let pages = head.bits().unwrap_or(0).div_ceil(64) as usize;
+        let unwritten = if head.is_stale() { vec![true; pages] } else { Vec::new() };
+        Some(Self { at, head, bytes, unwritten })
     }
 
     /// What the device writes together around a byte of the bitmap.

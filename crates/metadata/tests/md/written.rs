@@ -202,6 +202,56 @@ fn bits_of_a_head_that_is_behind_are_not_known() {
     }
 }
 
+/// A device with such a bitmap which says that bits are missing.
+fn with_stale_bitmap(one: &Superblock) -> Disk {
+    let mut disk = with_bitmap(one, 100, 90);
+    let state = (one.super_offset as usize + 16) * 512 + 48;
+    disk.0[state] = 2;
+    disk
+}
+
+/// A bitmap that says that bits are missing says nothing of the bits, nor since when they name what was missed.
+#[test]
+fn bits_of_a_stale_bitmap_are_not_known() {
+    let bitmap = MD.examine(&mut with_stale_bitmap(&three()[0])).examined.bitmap;
+    assert!(!bitmap.is_empty() && bitmap.iter().all(|page| page.whole().is_none()));
+    let [a, b, c] = three();
+    let disks = || vec![with_bitmap(&a, 100, 90), with_stale_bitmap(&b), with_bitmap(&c, 100, 90)];
+    assert_eq!(said(&found(disks()), 0).bitmap_since, 100);
+    let all: Vec<_> = disks().iter_mut().map(|disk| inspect(disk)).collect();
+    assert_eq!(assemble(&all, &Allowed::default()).unwrap().dirty_bits, Some((0, 8)));
+    let own = MD.examine(&mut with_stale_bitmap(&b)).examined.superblock;
+    assert_eq!(own.whole().unwrap().superblock.bitmap_since, 100);
+}
+
+/// It goes on saying so until all of its bits are written.
+#[test]
+fn a_stale_bitmap_is_stale_until_all_bits_are_written() {
+    let one = three()[0].clone();
+    let layout = raidlab_metadata::md::layout(&one, &[], None).unwrap();
+    let area = MetaArea { log: Sectors(0), pages: 2, used: true };
+    let mut writer = RecordWriter::new(one.array, &Config::uniform(layout, Sectors(1024)), &area);
+    let mut disk = with_stale_bitmap(&one);
+    // A bit for 4 KiB: two pages.
+    let head = (one.super_offset as usize + 16) * 512;
+    disk.0[head + 52..head + 56].copy_from_slice(&4096_u32.to_le_bytes());
+    writer.know(MemberIndex(0), &MD.examine(&mut disk));
+    let mut write = |record| {
+        let (at, payload, member) = (Sector(0), SegmentList::EMPTY, MemberIndex(0));
+        let meta = MetaIo { member, record, at, payload, flush: false, fua: true };
+        let mut head = vec![0; MD.head()];
+        let none = (0, 0, &mut std::iter::empty() as &mut dyn Iterator<Item = &[u8]>);
+        writer.encode(&MD, &mut head, &meta, none).unwrap();
+        Bitmap::parse(&head).map(|head| head.state)
+    };
+    let superblock = |events| Record::Superblock(Said { events, ..Said::default() });
+    assert_eq!(write(superblock(101)), Some(2));
+    write(Record::BitmapPage { page: 1, bits: u64::MAX });
+    assert_eq!(write(superblock(102)), Some(2));
+    write(Record::BitmapPage { page: 0, bits: u64::MAX });
+    assert_eq!(write(superblock(103)), Some(0));
+}
+
 /// Its superblock is whole, but there is no room any more for all that it says is there: no running array may take it
 /// back.
 #[test]

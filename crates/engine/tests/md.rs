@@ -334,6 +334,25 @@ fn spares_with_one_number_get_one_each() {
     all_hold(&after, &data, layout);
 }
 
+/// A spare that was taken away is in no superblock any more, and its number is free.
+#[test]
+fn a_spare_that_was_taken_away_is_named_no_more() {
+    let mut engine = assemble(created("raid1(2)", Version::V0_90, WantedBitmap::None, true));
+    let spares = |engine: &Engine| {
+        let one = seen(&contents(engine)[0]);
+        one.superblock().unwrap().v0.as_ref().unwrap().counts[3]
+    };
+    engine.add_spare(blank()).unwrap();
+    engine.write_at(Sector(0), &pattern(4096, 3)).unwrap();
+    assert_eq!(spares(&engine), 1);
+    assert_eq!(number(&bytes(&engine.take_spare(0).unwrap())), 2);
+    assert!(engine.take_spare(0).is_none());
+    engine.add_spare(blank()).unwrap();
+    assert_eq!(number(&bytes(&engine.take_spare(0).unwrap())), 2);
+    engine.stop().unwrap();
+    assert_eq!(spares(&engine), 0);
+}
+
 /// Superblocks in the other order of bytes are read and not written.
 #[test]
 fn big_endian_arrays_are_not_written() {

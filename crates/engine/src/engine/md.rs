@@ -223,7 +223,10 @@ impl Engine {
             && let Some((at, bytes)) = md.spare(&mut places, metadata.records.device_numbers())
         {
             number = places.md().map(Kept::number);
-            write(&mut device, at, &bytes, OPERATION)?;
+            if let Err(error) = write(&mut device, at, &bytes, OPERATION) {
+                self.forget_spare(number);
+                return Err(error);
+            }
         }
         self.spares.push(device);
         self.spare_numbers.push(number);
@@ -240,15 +243,13 @@ impl Engine {
         }
         let failed = (0..self.count as u16).map(MemberIndex).find(|one| self.array.is_failed(*one));
         let Some(member) = failed.filter(|member| !self.hangs(*member)) else { return Ok(None) };
-        let spare = self.spares.remove(0);
-        self.forget_spare(0);
+        let Some(spare) = self.take_spare(0) else { return Ok(None) };
         self.add(member, spare)?;
         Ok(Some(member))
     }
 
     /// The number of a spare is free, for itself, too.
-    fn forget_spare(&mut self, index: usize) {
-        let number = self.spare_numbers.remove(index);
+    fn forget_spare(&mut self, number: Option<u16>) {
         if let (Some(metadata), Some(number)) = (&mut self.metadata, number) {
             metadata.records.device_numbers().remove_spare(number);
         }
@@ -257,7 +258,8 @@ impl Engine {
     /// Takes a spare away, by its place among [`spares`](Self::spares).
     pub fn take_spare(&mut self, index: usize) -> Option<Member> {
         let spare = (index < self.spares.len()).then(|| self.spares.remove(index))?;
-        self.spare_numbers.remove(index);
+        let number = self.spare_numbers.remove(index);
+        self.forget_spare(number);
         Some(spare)
     }
 

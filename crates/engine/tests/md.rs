@@ -353,6 +353,43 @@ fn a_spare_that_was_taken_away_is_named_no_more() {
     assert_eq!(spares(&engine), 0);
 }
 
+/// A device that works in blocks of 4 KiB.
+#[derive(Clone)]
+struct Blocks(Arc<Mutex<Vec<u8>>>);
+
+impl MemberStore for Blocks {
+    fn sectors(&self) -> Sectors {
+        Sectors(SECTORS)
+    }
+
+    fn logical_block(&self) -> u32 {
+        8
+    }
+
+    fn submit(&mut self, request: MemberRequest) {
+        Slow::carry_out(&mut self.0.lock().unwrap(), request);
+    }
+}
+
+/// A spare that works in larger blocks than the array cannot take anybody's place: it is none.
+#[test]
+fn a_spare_of_larger_blocks_is_none() {
+    let mut engine = assemble(created("raid1(2)", Version::V1_2, WantedBitmap::None, true));
+    let blocks = |bytes: Vec<u8>| Member::from(Blocks(Arc::new(Mutex::new(bytes))));
+    let error = engine.add_spare(blocks(vec![0; SECTORS as usize * 512])).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Config, "{error}");
+    assert!(error.to_string().contains("in blocks of 8 sectors"), "{error}");
+    engine.add_spare(blank()).unwrap();
+    engine.stop().unwrap();
+    let spare = bytes(&engine.spares()[0]);
+    let mut devices: Vec<_> = contents(&engine).iter().map(|one| with(one)).collect();
+    devices.push(blocks(spare));
+    let (engine, found) = Engine::assemble_md(devices, &MdOptions::default()).unwrap();
+    assert!(engine.spares().is_empty() && found.joined.spares.is_empty());
+    let told: Vec<_> = found.joined.out.iter().map(|out| out.why.to_string()).collect();
+    assert!(matches!(&told[..], [one] if one.contains("in blocks of 8 sectors")), "{told:?}");
+}
+
 /// Superblocks in the other order of bytes are read and not written.
 #[test]
 fn big_endian_arrays_are_not_written() {

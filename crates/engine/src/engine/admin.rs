@@ -418,13 +418,7 @@ impl Engine {
         operation: &'static str,
     ) -> Result<(Member, Sectors, Option<Places>), EngineError> {
         let config = device.config();
-        let wrong = |reason: String| EngineError::new(EngineErrorKind::Config, operation, reason);
-        if config.logical_block > self.block {
-            return Err(wrong(format!(
-                "it works in blocks of {} sectors, the array in blocks of {}",
-                config.logical_block, self.block
-            )));
-        }
+        self.check_block(&device, operation)?;
         let mut device = device;
         let Some(metadata) = &self.metadata else { return Ok((device, config.sectors, None)) };
         if !matches!(metadata.form, Form::Own) {
@@ -436,6 +430,21 @@ impl Engine {
             self.make_ready(member, &mut device)?;
         }
         Ok((device, sectors, None))
+    }
+
+    /// That the array writes a device in its own blocks.
+    pub(super) fn check_block(
+        &self,
+        device: &Member,
+        operation: &'static str,
+    ) -> Result<(), EngineError> {
+        let block = device.config().logical_block;
+        if block <= self.block {
+            return Ok(());
+        }
+        let reason =
+            format!("it works in blocks of {block} sectors, the array in blocks of {}", self.block);
+        Err(EngineError::new(EngineErrorKind::Config, operation, reason))
     }
 
     /// Makes all that lies behind the data of a fresh device known, durably.

@@ -65,7 +65,7 @@ impl Engine {
         options: &MdOptions,
     ) -> Result<(Self, MdFound), EngineError> {
         let inspected: Vec<Inspected> = devices.iter_mut().map(|one| inspect(one)).collect();
-        let joined = join_or_give_up(&inspected, &mut devices, &options.allowed)
+        let mut joined = join_or_give_up(&inspected, &mut devices, &options.allowed)
             .map_err(|why| not_joined(&why))?;
         let numbers = joined.spare_numbers(&inspected);
         let mut devices: Vec<Option<Member>> = devices.into_iter().map(Some).collect();
@@ -97,14 +97,7 @@ impl Engine {
                 }
             }
         };
-        for (given, number) in joined.spares.iter().zip(numbers) {
-            let Some(spare) = devices.get_mut(*given).and_then(Option::take) else { continue };
-            engine.spares.push(spare);
-            engine.spare_numbers.push(number);
-            if let (Some(metadata), Some(number)) = (&mut engine.metadata, number) {
-                metadata.records.device_numbers().add_spare(number);
-            }
-        }
+        engine.keep_spares(&mut joined, numbers, &mut devices);
         let replacement = joined.replacement;
         let mut found = MdFound { joined, inspected };
         if let Some(((given, of), device)) =
@@ -118,6 +111,31 @@ impl Engine {
         engine.turn(Wait::No);
         engine.check_fault()?;
         Ok((engine, found))
+    }
+
+    /// Keeps the spares that were found, each with the number that it alone has; those that the array could not use are
+    /// told among those that are out.
+    fn keep_spares(
+        &mut self,
+        joined: &mut Joined,
+        numbers: Vec<Option<u16>>,
+        devices: &mut [Option<Member>],
+    ) {
+        for (given, number) in std::mem::take(&mut joined.spares).into_iter().zip(numbers) {
+            let Some(spare) = devices.get_mut(given).and_then(Option::take) else { continue };
+            let block = spare.config().logical_block;
+            if block > self.block {
+                let out = joined.out.iter_mut().filter(|out| out.given == given);
+                out.for_each(|out| out.why = Why::LargerBlocks(block, self.block));
+                continue;
+            }
+            joined.spares.push(given);
+            self.spares.push(spare);
+            self.spare_numbers.push(number);
+            if let (Some(metadata), Some(number)) = (&mut self.metadata, number) {
+                metadata.records.device_numbers().add_spare(number);
+            }
+        }
     }
 
     /// An array without redundancy: its superblocks never change.
@@ -216,6 +234,7 @@ impl Engine {
             let reason = "only arrays of md with redundancy have spares";
             return Err(EngineError::new(EngineErrorKind::NotSupported, OPERATION, reason));
         };
+        self.check_block(&device, OPERATION)?;
         // Its place is known when it is used.
         let (mut device, _, places) = self.prepare_known(MemberIndex(0), device, OPERATION)?;
         let mut number = None;

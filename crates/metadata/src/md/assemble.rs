@@ -49,6 +49,8 @@ pub enum Why {
     Contested(u16),
     /// It ends before its data do.
     TooSmall(Sectors),
+    /// A spare that works in larger blocks than the array: sectors of both.
+    LargerBlocks(u32, u32),
     /// The administrator left it out.
     LeftOut,
     /// Its list of bad blocks cannot be read, so that no block of it is known to be good.
@@ -83,6 +85,10 @@ impl fmt::Display for Why {
             }
             Self::Contested(place) => write!(f, "one of several that say they are member {place}"),
             Self::TooSmall(needed) => write!(f, "cut off: its data need {needed}"),
+            Self::LargerBlocks(own, array) => write!(
+                f,
+                "a spare that works in blocks of {own} sectors, and the array in blocks of {array}"
+            ),
             Self::LeftOut => f.write_str("left out as asked"),
             Self::FailedReplay(how) => write!(f, "failed while the journal was replayed: {how}"),
             Self::JournalDamaged(how) => write!(f, "its journal is given up: {how}"),

@@ -177,6 +177,11 @@ fn what_the_kernel_refuses_is_named() {
         let beyond = check(&|bytes| bytes[at + 7] = 0x7f, true);
         assert!(matches!(beyond, Err(Damage::Beyond(..))), "{at}: {beyond:?}");
     }
+    // Of events 2^63 can be counted on from, more not.
+    assert_eq!(check(&|bytes| bytes[207] = 0x80, true).map_err(|why| why.to_string()), {
+        let events = u64::from_le_bytes([100, 0, 0, 0, 0, 0, 0, 0x80]);
+        Err(format!("the superblock counts {events} events, more than there can be"))
+    });
     let recovery = |features: u8| check(&|bytes| (bytes[8], bytes[159]) = (features, 0x7f), true);
     assert_eq!(recovery(0), Ok(()), "nothing is said");
     assert!(matches!(recovery(2), Err(Damage::Beyond(..))));

@@ -380,7 +380,9 @@ fn state(
     let mut since = 0;
     for given in places.iter().filter_map(|place| place.given) {
         since = since.max(match &all[given].bitmap {
-            BitmapSeen::Found(head, _) if head.events + 1 >= newest.events && !head.is_stale() => {
+            BitmapSeen::Found(head, _)
+                if head.events.saturating_add(1) >= newest.events && !head.is_stale() =>
+            {
                 head.events_cleared
             }
             _ => newest.events,

@@ -20,6 +20,8 @@ pub(super) const HEAD: usize = 256;
 pub(super) const MOST_DEVICES: usize = (4096 - HEAD) / 2;
 /// What `resync_offset` and `recovery_offset` are when nothing is left to do.
 pub const ALL: u64 = u64::MAX;
+/// Events at most: so many that no array has had them, and that more can follow.
+pub(super) const MOST_EVENTS: u64 = 1 << 63;
 
 mod at {
     pub(super) const MAGIC: usize = 0;
@@ -90,6 +92,8 @@ pub enum Damage {
     Overlap,
     /// More sectors than a device has, or an array, and of what.
     Beyond(&'static str, u64),
+    /// More events than can be counted on from.
+    Events(u64),
     /// A bad-block log longer than a page.
     BadBlockLog(u16),
     /// A version 0 whose minor version is neither 90 nor, while a reshape goes on, 91.
@@ -137,6 +141,9 @@ impl std::fmt::Display for Damage {
             Self::Overlap => f.write_str("data begin before the superblock ends"),
             Self::Beyond(what, sectors) => {
                 write!(f, "the superblock says {what} {sectors} sectors, more than there can be")
+            }
+            Self::Events(events) => {
+                write!(f, "the superblock counts {events} events, more than there can be")
             }
             Self::BadBlockLog(size) => {
                 write!(f, "the bad-block log has {size} sectors, at most 8 are possible")
@@ -250,8 +257,8 @@ impl<T: AsRef<[u8]>> Frame<T> {
         }
     }
 
-    /// Whether all lengths can be counted in bytes. The kernel compares them with the device; what is only looked at
-    /// here need not be one.
+    /// Whether all lengths can be counted in bytes, and events can be counted on. The kernel compares lengths with the
+    /// device; what is only looked at here need not be one.
     fn check_sizes(&self) -> Result<(), Damage> {
         // 16 PiB of a device, 8 EiB of an array.
         const MOST: (u64, u64) = (1 << 45, 1 << 54);
@@ -271,7 +278,10 @@ impl<T: AsRef<[u8]>> Frame<T> {
                 _ => {}
             }
         }
-        Ok(())
+        match u64_at(all, at::EVENTS) {
+            events if events > MOST_EVENTS => Err(Damage::Events(events)),
+            _ => Ok(()),
+        }
     }
 
     /// How many sectors are written for it.

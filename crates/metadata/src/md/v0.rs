@@ -10,7 +10,7 @@ use raidlab_core::Sector;
 use raidlab_core::consistency::ArrayId;
 use raidlab_core::contract::{MemberBits, Superblock as Said};
 
-use super::superblock::MAGIC;
+use super::superblock::{MAGIC, MOST_EVENTS};
 use super::{
     ALL, Aside, BadBlockLog, Damage, DeviceNumbers, Features, Reshape, Role, Seen, Superblock,
     Version,
@@ -356,6 +356,9 @@ fn check(one: &Superblock, checksums: (u32, u32)) -> Result<(), Damage> {
     }
     if one.size > one.data_size {
         return Err(Damage::CutOff { size: one.size, there: one.data_size });
+    }
+    if one.events > MOST_EVENTS {
+        return Err(Damage::Events(one.events));
     }
     Ok(())
 }

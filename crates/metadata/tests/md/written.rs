@@ -202,6 +202,13 @@ fn bits_of_a_head_that_is_behind_are_not_known() {
     }
 }
 
+/// Events of a head can be as many as there are numbers.
+#[test]
+fn events_of_a_head_are_counted_on_without_overflow() {
+    let disks = three().iter().map(|one| with_bitmap(one, u64::MAX, 90)).collect();
+    assert_eq!(said(&found(disks), 0).bitmap_since, 90);
+}
+
 /// A device with such a bitmap which says that bits are missing.
 fn with_stale_bitmap(one: &Superblock) -> Disk {
     let mut disk = with_bitmap(one, 100, 90);

@@ -73,6 +73,7 @@
 mod checksum;
 pub mod geom;
 mod log;
+pub mod lvm;
 pub mod md;
 mod own;
 mod places;

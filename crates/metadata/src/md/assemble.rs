@@ -18,103 +18,10 @@ use raidlab_core::{
 
 use crate::geom;
 
+use super::why::{Out, Why, no_superblock};
 use super::{
     BitmapKind, BitmapSeen, Features, Inspected, LogSeen, Obstacle, Role, Superblock, layout,
 };
-
-/// Why a device that was given is not in service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// No usable superblock; what is wrong.
-    NoSuperblock(String),
-    /// It belongs to another array, with this name.
-    AnotherArray(String),
-    /// It missed something: its events, and the newest.
-    Stale(u64, u64),
-    /// The newest superblock says that it failed or was taken out.
-    Failed,
-    /// It was being rebuilt, and has everything up to this sector.
-    Rebuilding(Sector),
-    /// A spare.
-    Spare,
-    /// The log device of a journal.
-    Journal,
-    /// It is to replace a member, and has not taken its place.
-    Replacement,
-    /// The same, and does not go on being filled; why.
-    NotResumed(String),
-    /// It says it is the same device as another that was given: a copy.
-    Copy(usize),
-    /// Two devices say they are this member; neither is believed.
-    Contested(u16),
-    /// It ends before its data do.
-    TooSmall(Sectors),
-    /// A spare that works in larger blocks than the array: sectors of both.
-    LargerBlocks(u32, u32),
-    /// The administrator left it out.
-    LeftOut,
-    /// Its list of bad blocks cannot be read, so that no block of it is known to be good.
-    BadBlocksUnreadable,
-    /// What its label of GEOM says of it, in words.
-    Label(String),
-    /// It failed while the journal was replayed; how.
-    FailedReplay(String),
-    /// The log device of a journal that cannot be replayed, and is given up; why.
-    JournalDamaged(String),
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuperblock(what) | Self::Label(what) => f.write_str(what),
-            Self::AnotherArray(name) => write!(f, "of another array ({name})"),
-            Self::Stale(own, newest) => {
-                write!(f, "out of date: its events are {own}, the newest {newest}")
-            }
-            Self::Failed => f.write_str("failed, or taken out, as the newest superblock says"),
-            Self::Rebuilding(to) => write!(f, "being rebuilt, good up to sector {} only", to.0),
-            Self::Spare => f.write_str("a spare"),
-            Self::Journal => f.write_str("the journal"),
-            Self::Replacement => f.write_str("to replace a member, and not in its place yet"),
-            Self::NotResumed(why) => write!(
-                f,
-                "was to replace a member, and cannot go on with it: {why}; `array replace` begins anew"
-            ),
-            Self::Copy(other) => {
-                write!(f, "the same device as number {} of those given: a copy", other + 1)
-            }
-            Self::Contested(place) => write!(f, "one of several that say they are member {place}"),
-            Self::TooSmall(needed) => write!(f, "cut off: its data need {needed}"),
-            Self::LargerBlocks(own, array) => write!(
-                f,
-                "a spare that works in blocks of {own} sectors, and the array in blocks of {array}"
-            ),
-            Self::LeftOut => f.write_str("left out as asked"),
-            Self::FailedReplay(how) => write!(f, "failed while the journal was replayed: {how}"),
-            Self::JournalDamaged(how) => write!(f, "its journal is given up: {how}"),
-            Self::BadBlocksUnreadable => f.write_str("its list of bad blocks cannot be read"),
-        }
-    }
-}
-
-/// A device that is not in service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Out {
-    /// Which of those given.
-    pub given: usize,
-    /// The member it was or would be.
-    pub place: Option<u16>,
-    /// Why not.
-    pub why: Why,
-}
-
-impl Out {
-    /// The same in words, of a device that is called so.
-    pub fn told(&self, device: &dyn fmt::Display) -> String {
-        let of = self.place.map_or_else(String::new, |place| format!(" (member {place})"));
-        format!("{device}{of}: {}", self.why)
-    }
-}
 
 /// A member's place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -419,28 +326,6 @@ const fn member(role: Role) -> Option<u16> {
     }
 }
 
-/// What is wrong with a device without a usable superblock.
-fn no_superblock(one: &Inspected) -> String {
-    if let Some(seen) = one.seen.first()
-        && let Some(damage) = seen.damage
-    {
-        return damage.to_string();
-    }
-    if let Some(label) = one.geom.as_ref().and_then(|seen| seen.label.as_ref()) {
-        return format!("of a GEOM array ({} {})", label.kind.name(), label.name);
-    }
-    if one.ddf.is_some() {
-        return "of a DDF container, with no part of this array".to_string();
-    }
-    match (one.broken.first(), one.unreadable.first()) {
-        (_, Some(version)) => {
-            format!("the place of a superblock of version {version} cannot be read")
-        }
-        (Some((_, damage)), None) => damage.to_string(),
-        (None, None) => "no md superblock".to_string(),
-    }
-}
-
 /// Decides which devices make an array that can be read.
 ///
 /// # Errors
@@ -704,7 +589,7 @@ fn build(
     let mut assembly = Assembly {
         layout,
         array: newest.array,
-        name: newest.name(),
+        name: name(devices, newest),
         events: newest.events,
         clean,
         dirty_bits: None,
@@ -720,6 +605,12 @@ fn build(
         judge(devices, newest, allowed, &mut assembly)?;
     }
     Ok(assembly)
+}
+
+/// The array's name. That of a volume of LVM may be longer than a superblock of md has room for.
+fn name(devices: &Devices<'_>, newest: &Superblock) -> String {
+    let told = devices.there().find_map(|(given, _)| devices.all[given].of_volume.as_deref());
+    told.map_or_else(|| newest.name(), |told| told.volume.clone())
 }
 
 /// Whether what is there is enough, and what must be said of it.
@@ -759,6 +650,15 @@ fn judge(
     }
     if newest.features.has(Features::JOURNAL) {
         judge_journal(devices, newest, allowed, assembly)?;
+    }
+    let told = |given: &usize| devices.all[*given].of_volume.as_deref();
+    let is_unsure = with.iter().filter_map(told).any(|told| told.is_unsure);
+    if parity && !missing.is_empty() && is_unsure {
+        assembly.notes.push(
+            "LVM does not record whether a volume that is used without a member is stopped cleanly: where writes were \
+             under way in a crash, what that member held may come out wrong"
+                .into(),
+        );
     }
     if let Some(block) = Some(newest.logical_block).filter(|block| *block > 512) {
         assembly.notes.push(format!("the array was made to be used in blocks of {block} bytes"));

@@ -8,12 +8,12 @@ use super::{
     Aside, Bitmap, BitmapKind, Damage, Features, Frame, JournalBlock, PplSeen, Role, Superblock,
     Version, bad_blocks, partitions, ppl, v0,
 };
-use crate::{ArrayId, Source, Unreadable, geom};
+use crate::{ArrayId, Source, Unreadable, geom, lvm};
 
 /// Bytes that are read for a superblock: as many as the largest has.
 const READ: usize = 4096;
 /// Bits that are counted at most: those of a bitmap of 2 MiB, four times what mdadm makes.
-const MOST_BITMAP: Sectors = Sectors(4096);
+pub(crate) const MOST_BITMAP: Sectors = Sectors(4096);
 
 /// A superblock that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +77,10 @@ pub struct Inspected {
     pub ddf: Option<Box<Ddf>>,
     /// The label of GEOM that it carries, where it has neither a superblock of md nor anything of DDF.
     pub geom: Option<Box<geom::Seen>>,
+    /// What it carries of LVM as a physical volume, where it has none of these.
+    pub lvm: Option<Box<lvm::Seen>>,
+    /// Of a member of a RAID volume of LVM what its superblock does not say.
+    pub of_volume: Option<Box<lvm::Membership>>,
     /// The log of partial parity.
     pub partial_parity: Option<PplSeen>,
 }
@@ -113,6 +117,9 @@ pub fn inspect(device: &mut dyn Source) -> Inspected {
         found.ddf = ddf::look(device).map(Box::new);
         if found.ddf.is_none() {
             found.geom = geom::look(device).map(Box::new);
+        }
+        if found.ddf.is_none() && found.geom.is_none() {
+            found.lvm = lvm::look(device).map(Box::new);
         }
         return found;
     };
@@ -174,7 +181,7 @@ fn look_v0(
 }
 
 /// Reads sectors that lie on the device, in whole blocks of it; `None` otherwise.
-fn read(device: &mut dyn Source, at: Sector, len: Sectors) -> Option<Vec<u8>> {
+pub(crate) fn read(device: &mut dyn Source, at: Sector, len: Sectors) -> Option<Vec<u8>> {
     let end = at.0.checked_add(len.0)?;
     let block = u64::from(device.logical_block().max(1));
     let (from, to) = (at.0 / block * block, end.checked_next_multiple_of(block)?);

@@ -13,7 +13,7 @@ mod create;
 pub mod ddf;
 mod device_numbers;
 mod features;
-mod fields;
+pub(crate) mod fields;
 mod format;
 mod inspect;
 mod join;
@@ -25,8 +25,9 @@ mod ppl;
 mod shape;
 mod superblock;
 mod v0;
+mod why;
 
-pub use assemble::{Allowed, Assembly, Cannot, Out, Place, Why, assemble};
+pub use assemble::{Allowed, Assembly, Cannot, Place, assemble};
 pub use bitmap::{Bitmap, BitmapKind};
 pub use create::{
     Creation, Device, Impossible, LogDevice, Made, Plan, WantedBitmap, usual_data_offset,
@@ -36,6 +37,7 @@ pub use features::Features;
 pub(crate) use format::HISTORY;
 pub use format::{Md, PARTIAL_PARITY, Ready};
 pub use inspect::{BitmapSeen, Inspected, LogSeen, Seen, inspect};
+pub(crate) use inspect::{MOST_BITMAP, read};
 pub use join::{Joined, join, keeps_bad_blocks};
 pub use journal::{AddedJournal, Journal, JournalDamage, JournalFound, JournalRow, LoggedRows};
 pub use kept::{Kept, tell_failed};
@@ -44,6 +46,7 @@ pub use ppl::{Ppl, PplEntry, PplHeader, PplSeen};
 pub use shape::{Obstacle, layout, level_name, word};
 pub use superblock::{ALL, Aside, BadBlockLog, Damage, Frame, Reshape, Role, Superblock};
 pub use v0::{ByteOrder, V0, V0Device};
+pub use why::{Out, Why};
 
 use raidlab_core::{Sector, Sectors};
 

@@ -68,6 +68,13 @@ pub(crate) fn udev_and_guest_or_skip(test: &str) -> Option<Guest> {
     unless_absent(test, [absence(VARIABLE, &packages::GUEST), udev])
 }
 
+/// The same for a test with volumes of LVM.
+pub(crate) fn lvm_and_guest_or_skip(test: &str) -> Option<Guest> {
+    let missing = packages::missing(&packages::LVM);
+    let lvm = (!missing.is_empty()).then(|| packages::reason(&missing));
+    unless_absent(test, [absence(VARIABLE, &packages::GUEST), lvm])
+}
+
 fn unless_absent<const N: usize>(test: &str, reasons: [Option<String>; N]) -> Option<Guest> {
     let reasons: Vec<String> = reasons.into_iter().flatten().collect();
     if reasons.is_empty() {

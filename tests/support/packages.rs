@@ -79,6 +79,9 @@ pub(crate) const NBD_CLIENT: [Package; 3] = [
 /// What assembles arrays by itself as their devices appear.
 pub(crate) const UDEV: [Package; 1] = [commands("udev", &["udevadm"])];
 
+/// What makes RAID volumes in a guest.
+pub(crate) const LVM: [Package; 1] = [commands("lvm2", &["lvm"])];
+
 /// What opens pages; their test looks for them itself. Where node is not Debian's, it brings npm, and Debian's
 /// package of npm cannot be installed beside it.
 #[allow(dead_code, reason = "only the test command installs them")]

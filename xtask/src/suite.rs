@@ -216,7 +216,7 @@ fn timed<T>(
 fn packages_for_tests(install: bool) -> [String; 2] {
     let parts: [&[packages::Package]; 2] = [&packages::GUEST, &packages::GRUB];
     let mut missing = parts.map(packages::missing).concat();
-    let others: [&[packages::Package]; 7] = [
+    let others: [&[packages::Package]; 8] = [
         &packages::PARITY,
         &packages::ORIGINALS,
         &packages::COUNTING,
@@ -224,6 +224,7 @@ fn packages_for_tests(install: bool) -> [String; 2] {
         &packages::NBD,
         &packages::NBD_CLIENT,
         &packages::UDEV,
+        &packages::LVM,
     ];
     missing.extend(others.into_iter().flat_map(packages::missing));
     // Some are needed by several.

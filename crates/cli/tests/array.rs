@@ -4,6 +4,7 @@
 mod ddf;
 mod examined;
 mod kernel_made;
+mod lvm;
 mod made;
 mod stacked;
 mod v0;

@@ -46,7 +46,7 @@ pub(crate) enum ArrayCommand {
 /// Prints what stands on members of md arrays, in the words of `mdadm --examine`; writes nothing
 ///
 /// Versions 0.90, 1.0, 1.1 and 1.2; of DDF, as hardware controllers have it, which arrays there are; labels of
-/// FreeBSD's gmirror, graid3, gstripe and gconcat. Times are UTC,
+/// FreeBSD's gmirror, graid3, gstripe and gconcat; of LVM the volume group and its RAID volumes. Times are UTC,
 /// where mdadm has local time; of version 0.90 mdadm adds which devices of this machine have the numbers that members
 /// had, and whether the identity was made on a machine of this name.
 /// Arrays that can be read from the members given, and are members of an array themselves, follow behind them.
@@ -94,7 +94,8 @@ pub(crate) struct Members {
     /// Only the array that the devices themselves are members of, not one that this array is a member of
     #[arg(long)]
     pub(crate) flat: bool,
-    /// Of the disks of a DDF container, as hardware controllers make them, which array
+    /// Of the disks of a DDF container, as hardware controllers make them, which array; of the physical volumes of LVM
+    /// which RAID volume, as GROUP/VOLUME or VOLUME
     #[arg(long, value_name = "NAME")]
     pub(crate) volume: Option<String>,
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::args::Examine;
 use super::stack::{self, Part};
 use super::synced::Synced;
-use super::{ddf, disk, examine_v0, geom, scan};
+use super::{ddf, disk, examine_v0, geom, lvm, scan};
 use crate::failure::Failure;
 use crate::json::pretty;
 use crate::output;
@@ -54,6 +54,12 @@ pub(super) fn run(options: &Examine) -> Result<(), Failure> {
                 path.display()
             ));
         }
+        if options.scan && shown(one).is_none() && one.lvm.is_some() {
+            output::note(&format!(
+                "{}: a physical volume of LVM, of which --scan has no line; without --scan its RAID volumes are shown",
+                path.display()
+            ));
+        }
         if shown(one).is_none() && !is_foreign(one) && !options.scan {
             failures.push(Failure::failed(format!("{}: {}", path.display(), why_not(one))));
         }
@@ -67,17 +73,21 @@ pub(super) fn run(options: &Examine) -> Result<(), Failure> {
 
 /// What is said of a device that carries something.
 fn told(path: &Path, one: &Inspected) -> Option<String> {
-    match (shown(one), &one.ddf, &one.geom) {
+    match (shown(one), &one.ddf, &one.geom, &one.lvm) {
         (Some(seen), ..) => Some(text(path, one, seen)),
-        (None, Some(found), _) => Some(ddf::text(path, found)),
-        (None, None, Some(seen)) => geom::text(path, seen),
-        (None, None, None) => None,
+        (None, Some(found), ..) => Some(ddf::text(path, found)),
+        (None, None, Some(seen), _) => geom::text(path, seen),
+        (None, None, None, Some(seen)) => lvm::text(path, seen),
+        (None, None, None, None) => None,
     }
 }
 
 /// Whether a device is of an array of another kind than md's, by what can be used.
 fn is_foreign(one: &Inspected) -> bool {
-    one.ddf.is_some() || one.geom.as_ref().is_some_and(|seen| seen.whole().is_some())
+    let has_label = one.geom.as_ref().is_some_and(|seen| seen.whole().is_some());
+    one.ddf.is_some()
+        || has_label
+        || one.lvm.as_ref().is_some_and(|seen| seen.is_whole() && seen.damaged.is_empty())
 }
 
 /// The superblock that is told of: also one with a wrong checksum, but none that says it stands elsewhere.
@@ -95,6 +105,9 @@ fn why_not(one: &Inspected) -> String {
         && let Some(damage) = &seen.damage
     {
         return format!("byte {}: {damage}", seen.at.bytes());
+    }
+    if let Some(damaged) = one.lvm.as_ref().and_then(|seen| seen.damaged.first()) {
+        return damaged.to_string();
     }
     if let Some(version) = one.unreadable.first() {
         return format!("the place of a superblock of version {version} cannot be read");
@@ -434,6 +447,9 @@ fn as_json(path: &Path, inspected: &Inspected) -> Value {
         }
         if let Some(seen) = &inspected.geom {
             return merged(device, geom::as_json(seen));
+        }
+        if let Some(seen) = &inspected.lvm {
+            return merged(device, lvm::as_json(path, seen));
         }
         return merged(device, json!({ "md": false, "reason": why_not(inspected) }));
     };

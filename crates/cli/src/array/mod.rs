@@ -12,6 +12,7 @@ mod examine_v0;
 mod export;
 mod geom;
 pub(crate) mod keep;
+mod lvm;
 mod open;
 mod overlay;
 pub(crate) mod running;

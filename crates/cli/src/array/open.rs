@@ -8,14 +8,15 @@ use raidlab_engine::{
     Engine, EngineErrorKind, FileMember, FileOptions, LowerArray, Member, ReadHold,
 };
 use raidlab_metadata::geom::Kind;
+use raidlab_metadata::lvm::Membership;
 use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, Out, assemble, inspect};
-use raidlab_metadata::{Source, Unreadable};
+use raidlab_metadata::{Source, Unreadable, printable};
 
 use super::args::Members;
-use super::ddf;
 use super::disk::{LOOKED_AT, look};
 use super::stack::{self, Part};
 use super::synced::Synced;
+use super::{ddf, lvm};
 use crate::failure::Failure;
 use crate::output;
 
@@ -40,6 +41,8 @@ pub(super) struct Found {
     pub(super) lower: Vec<Option<Found>>,
     /// What was given besides and why nothing of it is used, in words: such as arrays that do not start.
     pub(super) beside: Vec<String>,
+    /// Its devices have ranges that are one member of a RAID volume of LVM.
+    pub(super) is_member: bool,
 }
 
 impl Found {
@@ -61,7 +64,7 @@ impl Found {
     /// Decides what these are.
     pub(super) fn of(parts: Vec<Part>, options: &Members) -> Self {
         let without = parts.iter().enumerate();
-        let without = without.filter(|(_, one)| options.without.contains(&one.path));
+        let without = without.filter(|(_, one)| one.is_of(&options.without));
         let without = without.map(|(given, _)| given).collect();
         let (dirty_degraded, ignore_journal) =
             (options.allow_dirty_degraded, options.ignore_journal);
@@ -73,7 +76,7 @@ impl Found {
             lower.push(part.lower);
         }
         let decision = assemble(&inspected, &allowed);
-        Self { paths, inspected, decision, lower, beside: Vec::new() }
+        Self { paths, inspected, decision, lower, beside: Vec::new(), is_member: false }
     }
 
     /// What its contents carry of md, if they can be read.
@@ -86,6 +89,39 @@ impl Found {
     pub(super) fn is_ddf(&self) -> bool {
         let own = self.inspected.iter().any(|one| one.ddf.is_some());
         own || self.lower.iter().flatten().any(Self::is_ddf)
+    }
+
+    /// Whether it is a RAID volume of LVM, or stands on one.
+    pub(super) fn is_lvm(&self) -> bool {
+        let own = self.inspected.iter().any(|one| one.of_volume.is_some());
+        own || self.lower.iter().flatten().any(Self::is_lvm)
+    }
+
+    /// Of a RAID volume of LVM what its superblocks do not say.
+    pub(super) fn volume(&self) -> Option<&Membership> {
+        self.inspected
+            .iter()
+            .filter(|one| one.superblock().is_some())
+            .find_map(|one| one.of_volume.as_deref())
+    }
+
+    /// The identity of such a volume.
+    pub(super) fn volume_id(&self) -> Option<String> {
+        self.volume().map(|told| printable(told.id.as_bytes()))
+    }
+
+    /// A device in words; of a member that lies in several ranges the devices of these.
+    pub(super) fn device(&self, given: usize) -> String {
+        let own = self.paths[given].display();
+        match self.lower[given].as_ref().filter(|lower| lower.is_member) {
+            Some(ranges) => {
+                let paths: Vec<_> =
+                    ranges.paths.iter().map(|path| path.display().to_string()).collect();
+                let count = ranges.assembly().map_or(0, |assembly| assembly.places.len());
+                format!("{} ({own}, {count} ranges)", paths.join(", "))
+            }
+            None => own.to_string(),
+        }
     }
 
     /// Whether devices are put together by labels of GEOM.
@@ -159,7 +195,7 @@ impl Found {
 
     /// A device that is not in service, in words.
     pub(super) fn told(&self, out: &Out) -> String {
-        out.told(&self.paths[out.given].display())
+        out.told(&self.device(out.given))
     }
 
     /// Keeps writers away from its devices, as long as what is given lives. A note tells of those that somebody else
@@ -242,8 +278,11 @@ pub(super) fn parts(options: &Members) -> Result<Vec<Part>, Failure> {
     let part =
         |path: &PathBuf| Ok(Part { path: path.clone(), inspected: look(path)?, lower: None });
     let mut parts = paths.iter().map(part).collect::<Result<Vec<_>, Failure>>()?;
-    ddf::choose(&mut parts, options.volume.as_deref())?;
-    Ok(parts)
+    if parts.iter().any(|part| part.inspected.ddf.is_some()) {
+        ddf::choose(&mut parts, options.volume.as_deref())?;
+        return Ok(parts);
+    }
+    lvm::choose(parts, options.volume.as_deref())
 }
 
 /// What an array holds.

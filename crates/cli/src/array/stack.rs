@@ -24,6 +24,16 @@ pub(super) struct Part {
     pub(super) lower: Option<Found>,
 }
 
+impl Part {
+    /// Whether it is, or lies on, one of these devices.
+    pub(super) fn is_of(&self, devices: &[PathBuf]) -> bool {
+        let ranges = self.lower.as_ref().filter(|lower| lower.is_member);
+        let has_one =
+            ranges.is_some_and(|lower| lower.paths.iter().any(|path| devices.contains(path)));
+        has_one || devices.contains(&self.path)
+    }
+}
+
 /// An array as far as it is known.
 struct Group {
     array: ArrayId,
@@ -204,12 +214,13 @@ fn short(groups: &[Group], index: usize) -> String {
     }
 }
 
-/// An array's name without the machine's; its identity where that is no name for a file.
+/// An array's name without the machine's, that of a volume of LVM with a hyphen behind its group, as the device mapper
+/// has it; its identity where that is no name for a file.
 pub(super) fn short_name(name: &str, array: &ArrayId) -> String {
-    let short = name.split_once(':').map_or(name, |(_, name)| name);
+    let short = name.split_once(':').map_or(name, |(_, name)| name).replacen('/', "-", 1);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     match !short.is_empty() && short.bytes().all(is_plain) && !short.starts_with('.') {
-        true => short.to_owned(),
+        true => short,
         false => uuid(array).replace(':', ""),
     }
 }
@@ -237,8 +248,14 @@ fn several(groups: &[Group], tops: &[&Group]) -> Failure {
 
 /// All devices that an array stands on.
 fn devices(groups: &[Group], of: &Group) -> Vec<PathBuf> {
-    let own = of.parts.iter().filter(|part| part.lower.is_none());
-    let mut all: Vec<PathBuf> = own.map(|part| part.path.clone()).collect();
+    let mut all: Vec<PathBuf> = Vec::new();
+    for part in &of.parts {
+        match &part.lower {
+            Some(lower) if lower.is_member => all.extend(lower.paths.iter().cloned()),
+            Some(_) => {}
+            None => all.push(part.path.clone()),
+        }
+    }
     for below in &of.below {
         if let Some(group) = groups.iter().find(|group| group.array == *below) {
             all.extend(devices(groups, group));

@@ -65,7 +65,14 @@ fn state(found: &Found, assembly: &Assembly) -> String {
             format!("degraded, without members {}", list.join(", "))
         }
     };
+    let told = found.volume();
     let stopped = match (found.synced(assembly), assembly.dirty_bits) {
+        _ if told.is_some_and(|told| told.is_not_synced) => {
+            "its redundancy was never made (--nosync)".to_owned()
+        }
+        _ if told.is_some_and(|told| told.is_unsure) => {
+            "whether it was stopped cleanly is not recorded".to_owned()
+        }
         (Synced::Clean, _) => "stopped cleanly".to_owned(),
         (Synced::Never, _) => "never synchronised yet, its first resync is pending".to_owned(),
         (Synced::Partly(to), _) => format!("stopped during a resync, which had come to {to}"),
@@ -81,15 +88,16 @@ fn text(found: &Found, assembly: &Assembly) -> String {
     let name = if assembly.name.is_empty() { "(no name)" } else { &assembly.name };
     let known = match &assembly.geom {
         Some(known) => geom::state(known),
-        None => format!("events {}, UUID {}", assembly.events, uuid(&assembly.array)),
+        None => match found.volume_id() {
+            Some(id) => format!("events {}, LV UUID {id}", assembly.events),
+            None => format!("events {}, UUID {}", assembly.events, uuid(&assembly.array)),
+        },
     };
     let size = Size(capacity(assembly));
     let mut text =
         format!("{name}: {}, {size}, {known}\n{}\n\n", assembly.layout, state(found, assembly));
     for (place, one) in assembly.places.iter().enumerate() {
-        let device = one
-            .given
-            .map_or_else(|| "missing".into(), |given| found.paths[given].display().to_string());
+        let device = one.given.map_or_else(|| "missing".into(), |given| found.device(given));
         text.push_str(&format!("  member {place}  {device}"));
         let bad: u64 = one.bad.iter().map(|(_, _, len)| len.0).sum();
         if bad > 0 {
@@ -109,7 +117,7 @@ fn text(found: &Found, assembly: &Assembly) -> String {
     for note in notes(found, assembly) {
         text.push_str(&format!("note: {note}\n"));
     }
-    for below in found.lower.iter().flatten() {
+    for below in found.lower.iter().flatten().filter(|below| !below.is_member) {
         if let Ok(assembly) = &below.decision {
             text.push_str(&format!("\n{}", self::text(below, assembly)));
         }
@@ -140,7 +148,7 @@ fn as_json(found: &Found) -> Value {
             return json!({ "schema_version": 1, "readable": false, "reason": found.why(cannot) });
         }
     };
-    let path = |given: usize| found.paths[given].display().to_string();
+    let path = |given: usize| found.device(given);
     let members = assembly.places.iter().enumerate().map(|(place, one)| {
         json!({
             "member": place,
@@ -164,9 +172,14 @@ fn as_json(found: &Found) -> Value {
         "layout": assembly.layout.to_string(),
         "bytes": capacity(assembly),
         "events": assembly.events,
+        "lvm_uuid": found.volume_id(),
         "geom": assembly.geom.as_ref().map(geom::state_as_json),
         "clean": assembly.clean,
-        "redundancy": synced.name(),
+        "redundancy": match found.volume() {
+            Some(told) if told.is_not_synced => Synced::Never.name(),
+            Some(told) if told.is_unsure => "not recorded",
+            _ => synced.name(),
+        },
         "resynced_sectors": match synced {
             Synced::Partly(to) => Some(to.0),
             Synced::Clean | Synced::Never | Synced::Dirty => None,
@@ -177,6 +190,6 @@ fn as_json(found: &Found) -> Value {
         "not_used": out.collect::<Value>(),
         "not_started": found.beside,
         "notes": notes(found, assembly),
-        "lower": found.lower.iter().flatten().map(as_json).collect::<Value>(),
+        "lower": found.lower.iter().flatten().filter(|below| !below.is_member).map(as_json).collect::<Value>(),
     })
 }

@@ -250,7 +250,10 @@ pub(super) fn text(status: &Value) -> String {
     let bytes = status["bytes"].as_u64().unwrap_or(0);
     let known = match (status["geom"]["class"].as_str(), status["geom"]["id"].as_u64()) {
         (Some(class), Some(id)) => format!("{class}, ID {id}"),
-        _ => format!("UUID {}", word("array_uuid")),
+        _ => match status["lvm_uuid"].as_str() {
+            Some(id) => format!("LV UUID {id}"),
+            None => format!("UUID {}", word("array_uuid")),
+        },
     };
     let mut text =
         format!("{name}: {}, {}, {known}, {}\n", word("layout"), Size(bytes), word("mode"));

@@ -86,6 +86,10 @@ impl Prepared {
             let what = "arrays of a DDF container are only read in this version: leave out --write and --overlay";
             return Err(Failure::input(what));
         }
+        if (options.write || options.overlay.is_some()) && found.is_lvm() {
+            let what = "RAID volumes of LVM are only read in this version: leave out --write and --overlay";
+            return Err(Failure::input(what));
+        }
         Ok(Self { options: options.clone(), found })
     }
 
@@ -180,6 +184,7 @@ fn read(found: &Found, shown: &[PathBuf]) -> Result<Started, Failure> {
     let order: Vec<_> = assembly.places.iter().map(|place| place.given).collect();
     let names = Names::new(Mode::Read, shown, &order, &[]);
     let names = names.of(&assembly.name, assembly.array, &assembly.layout).with_geom(found.geom());
+    let names = names.with_volume(found.volume_id());
     tell(shown, &assembly.out, &assembly.notes);
     Ok(Started { engine, names, lower: Vec::new() })
 }

@@ -71,6 +71,7 @@ impl Sockets {
         let own = listen(path)?;
         let lower = found.paths.iter().zip(&found.lower);
         let lower = lower.filter_map(|(called, lower)| Some((called, lower.as_ref()?)));
+        let lower = lower.filter(|(_, lower)| !lower.is_member);
         let lower = lower.map(|(called, lower)| Self::below(options, lower, called));
         Ok(Self { own, lower: lower.collect::<Result<_, _>>()? })
     }

@@ -64,6 +64,8 @@ pub(super) struct Names {
     pub(super) scrubs: Scrubs,
     /// What an array of GEOM is known by.
     pub(super) geom: Option<Labelled>,
+    /// The identity of a RAID volume of LVM.
+    volume: Option<String>,
 }
 
 impl Names {
@@ -91,6 +93,7 @@ impl Names {
             failed_last: None,
             scrubs: Scrubs::default(),
             geom: None,
+            volume: None,
         }
     }
 
@@ -115,6 +118,11 @@ impl Names {
     /// The same of an array of GEOM.
     pub(super) fn with_geom(self, geom: Option<Labelled>) -> Self {
         Self { geom, ..self }
+    }
+
+    /// The same of a RAID volume of LVM with this identity.
+    pub(super) fn with_volume(self, volume: Option<String>) -> Self {
+        Self { volume, ..self }
     }
 
     /// The same of an array below another one, which is known by this name there.
@@ -253,6 +261,7 @@ impl Names {
             "name": self.name,
             "array_uuid": uuid(&self.array),
             "geom": self.geom.map(|one| json!({ "class": one.kind.name(), "id": one.id })),
+            "lvm_uuid": self.volume,
             "layout": self.layout,
             "bytes": engine.array().capacity().bytes(),
             "mode": self.mode.name(),

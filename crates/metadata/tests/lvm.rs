@@ -301,6 +301,7 @@ fn what_is_not_read_is_named() {
         (Made { image_flags: ["", ", \"X\"", "", "", ""], ..raid5() }, "flagged X"),
         (Made { extents: 0, ..raid5() }, "cannot be"),
         (Made { extents: 5, ..raid5() }, "lv_rimage_0 is shorter"),
+        (Made { kind: "raid0_meta", extents: 4, ..raid5() }, "cannot be"),
         (Made { extents: u64::MAX / 4, ..raid5() }, "cannot be"),
         (Made { images: vec![vec![(0, 9, 2)]; 3], ..raid5() }, "ranges of lv_rimage_0 cannot be"),
         (Made { images: vec![vec![(9, 1, 2)]; 3], ..raid5() }, "ranges of lv_rimage_0 cannot be"),

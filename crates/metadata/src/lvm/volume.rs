@@ -116,6 +116,18 @@ const fn data_members(members: u64, level: i32, layout: u32) -> u64 {
     }
 }
 
+/// Sectors that a volume of so many has of each member; `None` where these are not the same of all, in whole chunks.
+fn used(sectors: u64, chunk: u64, members: u64, (level, layout): (i32, u32)) -> Option<u64> {
+    let (sectors, over) = match level {
+        // Copies lie on any number of members.
+        10 => (sectors.checked_mul(copies(layout))?, members),
+        _ => (sectors, data_members(members, level, layout)),
+    };
+    let is_whole = over > 0 && sectors.is_multiple_of(over);
+    let used = sectors.checked_div(over).filter(|_| is_whole)?;
+    (chunk == 0 || used.is_multiple_of(chunk)).then_some(used)
+}
+
 const fn copies(layout: u32) -> u64 {
     if layout & 0xff == 0 { 1 } else { (layout & 0xff) as u64 }
 }
@@ -146,7 +158,7 @@ impl Group {
         let extents = room.and_then(|room| segment.extents.checked_sub(room));
         let sectors =
             extents.and_then(|extents| extents.checked_mul(self.extent)).filter(|all| *all > 0);
-        let used = sectors.filter(|_| data > 0).map(|all| all.div_ceil(data));
+        let used = sectors.and_then(|all| used(all, chunk, members, (level, layout)));
         let is_shape = level == 1 || (chunk > 0 && chunk <= u64::from(u32::MAX));
         let (Some(sectors), Some(used), true) = (sectors, used, is_shape) else {
             return Err("its members, chunk or length cannot be".into());

@@ -18,6 +18,7 @@ mod documents;
 mod geom;
 mod images;
 mod kernel;
+mod lvm;
 mod md;
 mod measured;
 mod metadata;
@@ -31,6 +32,7 @@ pub use assembly::assembly;
 pub use documents::{results, store};
 pub use geom::geom;
 pub use kernel::fuse;
+pub use lvm::lvm;
 pub use md::md;
 pub use measured::{parameters, trace};
 pub use metadata::metadata;
@@ -49,6 +51,7 @@ pub const TARGETS: &[Target] = &[
     ("fuse", fuse),
     ("geom", geom),
     ("layout", layout),
+    ("lvm", lvm),
     ("md", md),
     ("metadata", metadata),
     ("nbd", nbd),

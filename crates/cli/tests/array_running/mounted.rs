@@ -1,5 +1,5 @@
 //! A filesystem on a loop device over an array's file by FUSE, written to while a member fails and a fresh one is added
-//! and rebuilt. Needs root.
+//! and rebuilt; a file that somebody else unmounts, or that cannot be mounted. Needs root.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -198,4 +198,74 @@ impl Drop for Silent {
 fn signal(process: u32, name: &str) {
     let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
     assert!(sent.expect("a program").success(), "cannot send {name}");
+}
+
+/// What the array holds is seen by whoever reads it then, and it was stopped in order.
+fn holds_in_order(harness: &Harness, wanted: &[u8]) {
+    let devices = ["0", "1"].map(|one| harness.path(one));
+    let found = raidlab(["array", "status"].map(str::to_owned).iter().chain(&devices));
+    assert!(found.good().stdout.contains("all members there; stopped cleanly"));
+    let out = harness.path("out");
+    let export = ["array", "export-file"].map(str::to_owned);
+    raidlab(export.iter().chain(&devices).chain([&out, &"--quiet".to_owned()])).good();
+    assert!(fs::read(&out).unwrap().starts_with(wanted), "what was written is not there");
+    fs::remove_file(out).unwrap();
+}
+
+/// Somebody else unmounts the file: the array goes on without it, takes commands, and is stopped in order.
+#[test]
+fn an_array_goes_on_without_a_file_that_somebody_else_unmounts() {
+    const TEST: &str = "an_array_goes_on_without_a_file_that_somebody_else_unmounts";
+    if !can_mount(TEST, &["umount"]) {
+        return;
+    }
+    let flags = &["--bitmap", "internal", "--assume-clean"];
+    let harness = Harness::new("running-unmounted", "raid1", 2, flags);
+    let served = harness.path("served");
+    let run = harness.assemble(&["0", "1"], &["--write", "--fuse", &served]);
+    let link = fs::read_link(&served).unwrap();
+    let bytes: Vec<u8> = (0..MIB).map(|byte| (byte / 511) as u8).collect();
+    let mut file = File::options().write(true).open(&served).unwrap();
+    file.write_all(&bytes).unwrap();
+    drop(file);
+    let place = link.parent().expect("a directory");
+    tool("umount", &[place.to_str().unwrap()]).expect("nothing uses it");
+    harness.until("\"file\": null");
+    assert!(fs::symlink_metadata(&served).is_err(), "what is written there would go nowhere");
+    harness.ask("fail", &["1"]).good();
+    harness.ask("remove", &["1"]).good();
+    harness.ask("add", &[&harness.path("1")]).good();
+    harness.until(WHOLE);
+    harness.stop(run);
+    assert!(!place.exists(), "the directory is gone");
+    holds_in_order(&harness, &bytes);
+    // Nobody has learnt of it yet when it is stopped.
+    let run = harness.assemble(&["0", "1"], &["--write", "--fuse", &served]);
+    let place = fs::read_link(&served).unwrap();
+    tool("umount", &[place.parent().unwrap().to_str().unwrap()]).expect("nothing uses it");
+    harness.stop(run);
+    assert!(fs::symlink_metadata(&served).is_err(), "the link is gone");
+    holds_in_order(&harness, &bytes);
+}
+
+/// Where nothing can be mounted, that is said, and the array ends in order.
+#[test]
+fn an_array_whose_file_cannot_be_mounted_ends_in_order() {
+    const TEST: &str = "an_array_whose_file_cannot_be_mounted_ends_in_order";
+    if !can_mount(TEST, &["setpriv"]) {
+        return;
+    }
+    let flags = &["--bitmap", "internal", "--assume-clean"];
+    let harness = Harness::new("running-unmountable", "raid1", 2, flags);
+    let served = harness.path("served");
+    let assembling = harness.assembling(&["0", "1"], &["--write", "--fuse", &served]);
+    let mut without = Command::new("setpriv");
+    without.args(["--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]);
+    without.arg(assembling.get_program()).args(assembling.get_args());
+    let ran = without.output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{told}");
+    assert!(told.contains("export the array as a file"), "{told}");
+    assert!(fs::symlink_metadata(&served).is_err(), "the link is gone");
+    holds_in_order(&harness, &[]);
 }

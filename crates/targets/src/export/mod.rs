@@ -31,7 +31,7 @@ use std::io::Write;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -39,7 +39,7 @@ use raidlab_core::{MemberIndex, MemberTotals};
 use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member, Serving};
 
 use crate::mounted::mounts;
-use serve::{Command, ServerLoop};
+use serve::{Command, OnEngine, ServerLoop, let_go};
 use session::Session;
 
 const EXPORT: &str = "export the array as a file";
@@ -65,6 +65,8 @@ pub(crate) struct Shared {
     bell: Arc<File>,
     /// Reads, writes, bytes read, bytes written.
     totals: [AtomicU64; 4],
+    /// Until the serving thread learns that nothing is mounted any more.
+    is_mounted: AtomicBool,
 }
 
 impl Shared {
@@ -105,25 +107,28 @@ impl FuseExport {
     /// [`EngineErrorKind::Io`] when the system refuses.
     pub fn new(engine: Engine, directory: &Path, cache: ExportCache) -> Result<Self, EngineError> {
         let (totals, keep) = (engine.totals(), engine.descriptors());
-        Self::begin(move || Ok(engine), (keep, totals), directory, cache)
+        Self::begin((move || Ok(engine), None), (keep, totals), directory, cache)
     }
 
     /// The same with an engine that is made on the thread that serves the file, and belongs to it: all descriptors of
     /// its members are in that thread's table alone, so that members may come and go by
-    /// [`with_engine`](Self::with_engine).
+    /// [`with_engine`](Self::with_engine). It is also let go of there, whatever happens: by [`end`](Self::end), and
+    /// after `last` where nothing is mounted or the export is dropped. [`finish`](Self::finish) does not give it back.
     ///
     /// # Errors
     /// As [`new`](Self::new); what `make` gives.
     pub fn of(
         make: impl FnOnce() -> Result<Engine, EngineError> + Send + 'static,
+        last: impl FnOnce(&mut Engine) + Send + 'static,
         directory: &Path,
         cache: ExportCache,
     ) -> Result<Self, EngineError> {
-        Self::begin(make, (Vec::new(), MemberTotals::default()), directory, cache)
+        let nothing = (Vec::new(), MemberTotals::default());
+        Self::begin((make, Some(Box::new(last))), nothing, directory, cache)
     }
 
     fn begin(
-        make: impl FnOnce() -> Result<Engine, EngineError> + Send + 'static,
+        engine: (impl FnOnce() -> Result<Engine, EngineError> + Send + 'static, Option<OnEngine>),
         (keep, totals): (Vec<RawFd>, MemberTotals),
         directory: &Path,
         cache: ExportCache,
@@ -133,13 +138,17 @@ impl FuseExport {
             let made = system::event().map(Arc::new);
             made.map_err(|error| EngineError::io(EXPORT, &directory, error))
         };
-        let shared =
-            Arc::new(Shared { members: event()?, bell: event()?, totals: Default::default() });
+        let shared = Arc::new(Shared {
+            members: event()?,
+            bell: event()?,
+            totals: Default::default(),
+            is_mounted: AtomicBool::new(true),
+        });
         shared.publish(totals);
         let (commands, orders) = channel();
         let (ready, started) = channel();
         let (ours, place) = (Arc::clone(&shared), directory.clone());
-        let serve = move || run(make, keep, (place, cache), ours, orders, &ready);
+        let serve = move || run(engine, keep, (place, cache), ours, orders, &ready);
         let serving = Serving::new(directory.clone());
         let thread = std::thread::Builder::new()
             .name("export".into())
@@ -161,6 +170,12 @@ impl FuseExport {
     /// The file.
     pub fn file(&self) -> PathBuf {
         self.directory.join(protocol::NAME)
+    }
+
+    /// Whether it is mounted still, as far as the thread that serves it knows. Where somebody else has unmounted it the
+    /// array goes on without it, until the end.
+    pub fn is_mounted(&self) -> bool {
+        self.shared.is_mounted.load(Ordering::Acquire)
     }
 
     /// What was asked of the members since the engine was made, as [`Engine::totals`]: up to the last
@@ -204,7 +219,8 @@ impl FuseExport {
         told.recv().map_err(|_| ended_early())
     }
 
-    /// Unmounts it, does something with the engine on the thread that served it, and lets go of the engine there.
+    /// Unmounts it, unless somebody else has, does something with the engine on the thread that served it, and lets go
+    /// of the engine there.
     ///
     /// # Errors
     /// [`EngineErrorKind::Busy`] when somebody uses the file: it is served as before then; a fault of the engine.
@@ -216,12 +232,18 @@ impl FuseExport {
         let work = move |engine: &mut Engine| {
             let _ = answer.send(work(engine));
         };
-        self.commands.send(Command::Last(Box::new(work))).map_err(|_| ended_early())?;
-        self.ring();
-        mounts::unmount(&self.directory)?;
-        let Some((_, outcome)) = self.join() else { return Err(ended_early()) };
-        outcome?;
+        mounts::unmount_if_mounted(&self.directory)?;
+        let outcome = self.stop(Command::Last(Box::new(work))).map(|(_, outcome)| outcome);
+        outcome.ok_or_else(ended_early)??;
         told.recv().map_err(|_| ended_early())
+    }
+
+    /// Has the thread end.
+    fn stop(&mut self, command: Command) -> Option<Ended> {
+        // It may have ended with a fault, which is what it gives.
+        let _ = self.commands.send(command);
+        self.ring();
+        self.join()
     }
 
     fn ring(&self) {
@@ -229,14 +251,14 @@ impl FuseExport {
         let _ = (&*self.shared.bell).write(&1u64.to_ne_bytes());
     }
 
-    /// Unmounts it and gives the engine back, idle.
+    /// Unmounts it, unless somebody else has, and gives the engine back, idle.
     ///
     /// # Errors
     /// [`EngineErrorKind::Busy`] when somebody uses the file: the export is taken down all the same, and
-    /// the engine with it; a fault of the engine.
+    /// the engine with it; a fault of the engine; of an export that was made [`of`](Self::of) one.
     pub fn finish(mut self) -> Result<Engine, EngineError> {
-        mounts::unmount(&self.directory)?;
-        let Some((engine, outcome)) = self.join() else { return Err(ended_early()) };
+        mounts::unmount_if_mounted(&self.directory)?;
+        let Some((engine, outcome)) = self.stop(Command::Stop) else { return Err(ended_early()) };
         outcome?;
         engine.ok_or_else(ended_early)
     }
@@ -252,10 +274,8 @@ impl Drop for FuseExport {
             return;
         }
         // Ends everything that waits for an answer, so that nothing keeps the mount busy for long.
-        let _ = self.commands.send(Command::Stop);
-        self.ring();
-        // The engine is dropped by this thread: its members' descriptors are this thread's too.
-        let ended = self.join();
+        // An engine that comes back is dropped by this thread: its members' descriptors are this thread's too.
+        let ended = self.stop(Command::Stop);
         // What cannot be unmounted now is found again as a leftover.
         let _ = mounts::unmount_lazily(&self.directory);
         drop(ended);
@@ -264,7 +284,7 @@ impl Drop for FuseExport {
 
 /// The thread: mounts, says so, serves.
 fn run(
-    make: impl FnOnce() -> Result<Engine, EngineError>,
+    (make, last): (impl FnOnce() -> Result<Engine, EngineError>, Option<OnEngine>),
     mut keep: Vec<RawFd>,
     (directory, cache): (PathBuf, ExportCache),
     shared: Arc<Shared>,
@@ -287,11 +307,11 @@ fn run(
     match mount(&mut engine, &directory, cache) {
         Ok(session) => {
             let _ = ready.send(Ok(()));
-            ServerLoop::new((session, engine), shared, orders).run()
+            ServerLoop::new((session, engine), shared, orders, last).run()
         }
         Err(error) => {
             let _ = ready.send(Err(error));
-            (Some(engine), Ok(()))
+            (let_go(engine, last), Ok(()))
         }
     }
 }

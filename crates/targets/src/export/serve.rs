@@ -4,6 +4,7 @@
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
 use raidlab_engine::{Engine, EngineError, Reply};
@@ -18,12 +19,19 @@ pub(super) enum Command {
     Stop,
     /// Do something with the engine.
     Do(OnEngine),
-    /// Do this at the end, here, and then let go of the engine.
+    /// End the export, do this with the engine, here, and then let go of it.
     Last(OnEngine),
 }
 
 /// Something that is done with the engine.
 pub(super) type OnEngine = Box<dyn FnOnce(&mut Engine) + Send>;
+
+/// Does the last thing with an engine that is let go of here; one that is not comes back.
+pub(super) fn let_go(mut engine: Engine, last: Option<OnEngine>) -> Option<Engine> {
+    let Some(work) = last else { return Some(engine) };
+    work(&mut engine);
+    None
+}
 
 /// The state of the thread.
 pub(super) struct ServerLoop {
@@ -36,7 +44,7 @@ pub(super) struct ServerLoop {
     shared: Arc<Shared>,
     commands: Receiver<Command>,
     stopping: bool,
-    /// What is done at the end.
+    /// What is done at the end with an engine that is let go of here.
     last: Option<OnEngine>,
 }
 
@@ -45,6 +53,7 @@ impl ServerLoop {
         (session, engine): (Session, Engine),
         shared: Arc<Shared>,
         commands: Receiver<Command>,
+        last: Option<OnEngine>,
     ) -> Self {
         Self {
             session,
@@ -55,13 +64,13 @@ impl ServerLoop {
             shared,
             commands,
             stopping: false,
-            last: None,
+            last,
         }
     }
 
-    /// Serves until the filesystem is unmounted or the owner stops it. The device is closed then, which
-    /// ends whatever still waits for an answer; the engine comes back idle, unless something is done with it at the
-    /// end here.
+    /// Serves until the owner stops it, and goes on without the file where somebody else unmounts that. The device is
+    /// closed then, which ends whatever still waits for an answer; the engine comes back idle, unless something is
+    /// done with it at the end here.
     pub(super) fn run(mut self) -> Ended {
         let mut outcome = self.serve();
         let buffers = self.session.close();
@@ -81,13 +90,7 @@ impl ServerLoop {
                 self.last = Some(work);
             }
         }
-        match self.last.take() {
-            Some(work) => {
-                work(&mut self.engine);
-                (None, outcome)
-            }
-            None => (Some(self.engine), outcome),
-        }
+        (let_go(self.engine, self.last), outcome)
     }
 
     fn serve(&mut self) -> Result<(), EngineError> {
@@ -103,8 +106,11 @@ impl ServerLoop {
                 let ticket = self.owners[id.0 as u32 as usize];
                 self.session.replied(ticket, outcome, &mut self.engine, &mut self.order)?;
             }
+            if device == Device::Gone {
+                self.shared.is_mounted.store(false, Ordering::Release);
+            }
             self.obey();
-            if device == Device::Gone || self.stopping {
+            if self.stopping {
                 return Ok(());
             }
             if idle {
@@ -152,7 +158,10 @@ impl ServerLoop {
             match command {
                 Command::Stop => self.stopping = true,
                 Command::Do(work) => work(&mut self.engine),
-                Command::Last(work) => self.last = Some(work),
+                Command::Last(work) => {
+                    self.last = Some(work);
+                    self.stopping = true;
+                }
             }
         }
     }

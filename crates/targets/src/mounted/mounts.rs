@@ -54,11 +54,30 @@ fn unmount_now(at: &Path, flags: UnmountFlags) -> io::Result<()> {
 /// # Errors
 /// [`EngineErrorKind::Busy`] when somebody still uses it then.
 pub(crate) fn unmount(at: &Path) -> Result<(), EngineError> {
-    let tried = wait_for(|| match unmount_now(at, UnmountFlags::empty()) {
+    outcome(at, try_to_unmount(at))
+}
+
+/// The same, where somebody else may have unmounted it.
+///
+/// # Errors
+/// As [`unmount`].
+pub(crate) fn unmount_if_mounted(at: &Path) -> Result<(), EngineError> {
+    match try_to_unmount(at) {
+        // Nothing is mounted there.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        tried => outcome(at, tried),
+    }
+}
+
+fn try_to_unmount(at: &Path) -> io::Result<Option<()>> {
+    wait_for(|| match unmount_now(at, UnmountFlags::empty()) {
         Ok(()) => Ok(Some(())),
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(None),
         Err(error) => Err(error),
-    });
+    })
+}
+
+fn outcome(at: &Path, tried: io::Result<Option<()>>) -> Result<(), EngineError> {
     match tried {
         Ok(Some(())) => Ok(()),
         Ok(None) => {

@@ -90,6 +90,8 @@ pub(super) struct Served {
     export: FuseExport,
     /// Goes when nothing is mounted there any more.
     place: Place,
+    /// It was told that somebody else has unmounted it.
+    is_told: bool,
 }
 
 /// A directory on which a file is mounted, and the link to it that was asked for. Both go with it.
@@ -117,14 +119,18 @@ impl Place {
         self.link = Some(link);
         Ok(())
     }
+
+    fn unlink(&mut self) {
+        // What is left is named by whoever finds it in the way.
+        if let Some(link) = self.link.take() {
+            let _ = fs::remove_file(link);
+        }
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What is left of them is named by whoever finds them in the way.
-        if let Some(link) = &self.link {
-            let _ = fs::remove_file(link);
-        }
+        self.unlink();
         let _ = fs::remove_dir(&self.directory);
     }
 }
@@ -155,18 +161,51 @@ impl Owner {
             let _ = told.send(names);
             engine
         };
+        // What began in order ends so, also where it cannot be served.
+        let last = move |engine: &mut Engine| {
+            if !is_read {
+                // Why it is not served is what is told.
+                let _ = engine.stop();
+            }
+        };
         let mut place = Place::new()?;
         let cache = if is_read { ExportCache::ReadOnly } else { ExportCache::Kept };
-        let export = FuseExport::of(make, place.directory(), cache);
-        let (export, (names, lower)) = match (export, names.try_recv()) {
-            (Ok(export), Ok(Ok(named))) => (export, named),
+        let export = FuseExport::of(make, last, place.directory(), cache);
+        let ((names, lower), export) = match names.try_recv() {
+            Ok(Ok(named)) => (named, export),
             // The first error is the one to tell.
-            (_, Ok(Err(failure))) => return Err(failure),
-            (Err(error), _) => return Err(Failure::failed(error)),
-            _ => return Err(Failure::failed("the array was not made")),
+            Ok(Err(failure)) => return Err(failure),
+            Err(_) => {
+                let error = export.err().map(Failure::failed);
+                return Err(error.unwrap_or_else(|| Failure::failed("the array was not made")));
+            }
         };
-        place.link(&export.file(), file)?;
-        Ok((Self::Served(Box::new(Served { export, place })), names, lower))
+        let linked = export.map_err(Failure::failed).and_then(|export| {
+            place.link(&export.file(), file)?;
+            Ok(export)
+        });
+        match linked {
+            Ok(export) => {
+                let served = Served { export, place, is_told: false };
+                Ok((Self::Served(Box::new(served)), names, lower))
+            }
+            Err(failure) => {
+                Lower::abandon(lower);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Whether somebody else has unmounted its file since this was asked last. The link goes then: what is written by
+    /// one that leads nowhere would become a file beside.
+    pub(super) fn has_lost_its_file(&mut self) -> bool {
+        let Self::Served(served) = self else { return false };
+        if served.is_told || served.export.is_mounted() {
+            return false;
+        }
+        served.is_told = true;
+        served.place.unlink();
+        true
     }
 
     /// The file that is served.

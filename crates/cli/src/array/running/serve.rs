@@ -97,6 +97,9 @@ fn attend(
         }
         // Also what the last command led to, before an end.
         is_busy = look(&mut owner, &mut names, hooks).map_err(Failure::failed)?;
+        if owner.has_lost_its_file() {
+            names.tell("its file was unmounted; it goes on without it, until `raidlab array stop`");
+        }
         if stop.load(Ordering::Relaxed) {
             // Whoever ends the process has made up their mind: clients get what is under way.
             let ended = end(&mut owner, names.mode, (true, true));

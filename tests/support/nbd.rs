@@ -202,11 +202,16 @@ impl Client {
 
 fn fill(stream: &mut (impl Read + ?Sized), input: &mut Vec<u8>) -> std::io::Result<()> {
     let mut more = vec![0; 1 << 18];
-    match stream.read(&mut more)? {
-        0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
-        got => {
-            input.extend_from_slice(&more[..got]);
-            Ok(())
+    loop {
+        match stream.read(&mut more) {
+            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok(got) => {
+                input.extend_from_slice(&more[..got]);
+                return Ok(());
+            }
+            // A signal to the process ends a read that has a time limit.
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }

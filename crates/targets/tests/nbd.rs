@@ -3,6 +3,7 @@
 
 mod beside;
 mod hostile;
+mod pipelined;
 mod power;
 mod semantics;
 

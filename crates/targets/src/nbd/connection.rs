@@ -58,6 +58,8 @@ pub(super) struct Connection {
     /// What came and is not taken.
     stash: Vec<u8>,
     /// Headers of parts, of which so many bytes are sent, and of the first part so many.
+    /// Taking ended as it was held back, not as more has to come.
+    is_cut: bool,
     heads: Vec<u8>,
     heads_sent: usize,
     parts: VecDeque<Part>,
@@ -91,6 +93,7 @@ impl Connection {
             wire: None,
             is_pending: false,
             stash: Vec::new(),
+            is_cut: false,
             heads,
             heads_sent: 0,
             parts: VecDeque::new(),
@@ -149,6 +152,11 @@ impl Connection {
         match self.end {
             End::Open => false,
             End::AfterAnswers => self.under_way == 0 && !self.has_unsent(),
+    /// Whether there is something that can be taken now, after all there was was looked at.
+    pub(super) fn goes_on(&self) -> bool {
+        (self.is_pending || self.is_cut) && self.can_go_on()
+    }
+
             End::Now => true,
         }
     }
@@ -298,6 +306,7 @@ impl Connection {
     fn step(&mut self, step: Step, arrays: &mut Arrays) {
         match step {
             Step::Done(agreed) => self.serve(&agreed, arrays),
+        self.is_cut = self.is_held_back();
             Step::Close => self.end = End::AfterAnswers,
             Step::StartTls => self.start_tls(arrays),
         }

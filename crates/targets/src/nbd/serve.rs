@@ -70,6 +70,8 @@ pub(super) struct Server {
     happened: Vec<(u64, EventFlags)>,
     finished: Vec<Finished>,
     touched: Vec<u32>,
+    /// Those that go on in the next round, while the others have their turn.
+    again: Vec<u32>,
     /// Connections that have not chosen an export, by when they must have.
     shaking: VecDeque<(Instant, u64)>,
     /// Connections that wait for memory, in turn.
@@ -121,6 +123,7 @@ impl Server {
             touched: Vec::new(),
             shaking: VecDeque::new(),
             starved: VecDeque::new(),
+            again: Vec::new(),
             deaf_until: None,
             refused: 0,
             dropped: 0,
@@ -486,7 +489,7 @@ impl Server {
                 self.close(place);
                 continue;
             }
-            let wanted = connection.wanted();
+            let (goes_on, wanted) = (connection.goes_on(), connection.wanted());
             if connection.watched != wanted {
                 self.epoll.change(&connection.socket, name, wanted).map_err(io_error)?;
                 connection.watched = wanted;
@@ -506,7 +509,16 @@ impl Server {
     fn close_all(&mut self, array: usize) {
         for place in 0..self.places.len() {
             let connection = self.places[place].connection.as_ref();
+            if goes_on {
+                // Nothing else need ever happen to it.
+                self.places[place].is_touched = true;
+                self.again.push(place as u32);
+            }
+        }
+        if !self.again.is_empty() {
+            std::mem::swap(&mut self.touched, &mut self.again);
             if connection.is_some_and(|connection| connection.array() == Some(array)) {
+        is_busy |= !self.touched.is_empty();
                 self.close(place);
             }
         }

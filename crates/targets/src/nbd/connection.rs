@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use raidlab_engine::EngineError;
 use raidlab_nbd::server::{Handshake, Incoming, Negotiated, Session, Step, Tls};
@@ -13,6 +13,7 @@ use rustix::event::epoll::EventFlags;
 use super::array::{Begun, Fault, Finished};
 use super::arrays::Arrays;
 use super::memory::{self, Buffer};
+use super::pace::Pace;
 use super::tls::{NbdTls, Wire};
 use super::{status, system};
 
@@ -57,9 +58,9 @@ pub(super) struct Connection {
     is_pending: bool,
     /// What came and is not taken.
     stash: Vec<u8>,
-    /// Headers of parts, of which so many bytes are sent, and of the first part so many.
     /// Taking ended as it was held back, not as more has to come.
     is_cut: bool,
+    /// Headers of parts, of which so many bytes are sent, and of the first part so many.
     heads: Vec<u8>,
     heads_sent: usize,
     parts: VecDeque<Part>,
@@ -76,8 +77,7 @@ pub(super) struct Connection {
     pub(super) end: End,
     /// What is watched for at its socket.
     pub(super) watched: EventFlags,
-    /// When it last did something.
-    pub(super) since: Instant,
+    pace: Pace,
 }
 
 impl Connection {
@@ -105,7 +105,7 @@ impl Connection {
             held: 0,
             end: End::Open,
             watched: EventFlags::empty(),
-            since: now,
+            pace: Pace::new(now),
         };
         connection.queue(0, None);
         connection
@@ -129,9 +129,14 @@ impl Connection {
         self.starved.is_some() && !self.is_greedy
     }
 
-    /// Whether it has memory that others may wait for, and it is the client's turn to go on.
-    pub(super) fn is_holding(&self) -> bool {
-        self.held > 0 && (self.writing.is_some() || !self.parts.is_empty())
+    /// Whether it has memory that others wait for, since `short` or longer, and it is the client's turn to go on, and it
+    /// goes on too slowly or not at all.
+    pub(super) fn is_too_slow(&mut self, now: Instant, times: (Instant, Duration)) -> bool {
+        if self.held == 0 || self.writing.is_none() && self.parts.is_empty() {
+            self.pace.is_fine();
+            return false;
+        }
+        self.pace.is_too_slow(self.held, now, times)
     }
 
     /// Whether nothing more is taken from it for now.
@@ -147,16 +152,16 @@ impl Connection {
         (self.is_pending || !self.stash.is_empty()) && !self.is_held_back()
     }
 
-    /// Whether it can be closed.
-    pub(super) fn is_over(&self) -> bool {
-        match self.end {
-            End::Open => false,
-            End::AfterAnswers => self.under_way == 0 && !self.has_unsent(),
     /// Whether there is something that can be taken now, after all there was was looked at.
     pub(super) fn goes_on(&self) -> bool {
         (self.is_pending || self.is_cut) && self.can_go_on()
     }
 
+    /// Whether it can be closed.
+    pub(super) fn is_over(&self) -> bool {
+        match self.end {
+            End::Open => false,
+            End::AfterAnswers => self.under_way == 0 && !self.has_unsent(),
             End::Now => true,
         }
     }
@@ -208,10 +213,11 @@ impl Connection {
                 return Ok(());
             }
         };
-        self.since = now;
+        self.pace.moved(now);
         if let (Some(slot), Some(left), true) = (self.writing, self.awaited(), is_straight) {
             let straight = came.min(left as usize);
             came -= straight;
+            self.pace.did(straight as u64);
             if let Phase::Serving(session, array) = &mut self.phase {
                 session.received(straight as u32);
                 if session.awaited().is_none()
@@ -300,13 +306,13 @@ impl Connection {
                 }
             }
         }
+        self.is_cut = self.is_held_back();
         Ok(at)
     }
 
     fn step(&mut self, step: Step, arrays: &mut Arrays) {
         match step {
             Step::Done(agreed) => self.serve(&agreed, arrays),
-        self.is_cut = self.is_held_back();
             Step::Close => self.end = End::AfterAnswers,
             Step::StartTls => self.start_tls(arrays),
         }
@@ -314,7 +320,7 @@ impl Connection {
 
     /// What was put out goes as it is, and everything after it is encrypted.
     fn start_tls(&mut self, arrays: &mut Arrays) {
-        let now = self.since;
+        let now = self.pace.since();
         let sent = self.send(arrays, now);
         self.wire = self.tls.as_ref().and_then(Wire::new).map(Box::new);
         if sent.is_err() || !self.parts.is_empty() || self.wire.is_none() {
@@ -349,6 +355,7 @@ impl Connection {
                     return Ok(());
                 };
                 served.room(slot, offset)?[..bytes.len()].copy_from_slice(bytes);
+                self.pace.did(bytes.len() as u64);
                 if self.awaited().is_none() {
                     served.filled(slot);
                     self.writing = None;
@@ -434,6 +441,7 @@ impl Connection {
     pub(super) fn finished(&mut self, finished: &Finished) {
         self.under_way -= 1;
         self.held -= finished.freed;
+        self.pace.did(finished.freed);
         self.answer(&finished.request, finished.buffer, finished.outcome);
     }
 
@@ -474,7 +482,7 @@ impl Connection {
             let (moved, all) = self.send_once(arrays)?;
             match moved {
                 system::Moved::Bytes(bytes) => {
-                    self.since = now;
+                    self.pace.moved(now);
                     self.sent(bytes, arrays);
                     if bytes < all {
                         return Ok(());
@@ -526,6 +534,7 @@ impl Connection {
 
     /// So many bytes are on their way.
     fn sent(&mut self, bytes: usize, arrays: &mut Arrays) {
+        self.pace.did(bytes as u64);
         let mut left = bytes;
         while left > 0 {
             let Some(part) = self.parts.front().copied() else { break };
@@ -542,6 +551,7 @@ impl Connection {
             self.parts.pop_front();
             if let Some((buffer, _)) = part.body {
                 self.held -= buffer.bytes();
+                self.pace.did(buffer.bytes());
                 arrays.give(self.array(), buffer);
             }
         }

@@ -20,6 +20,7 @@ mod array;
 mod arrays;
 mod connection;
 mod memory;
+mod pace;
 mod serve;
 mod status;
 mod system;
@@ -56,7 +57,8 @@ pub struct NbdLimits {
     pub memory: u64,
     /// A client must have chosen an export by then.
     pub handshake: Duration,
-    /// A client that stands still for so long with memory that others wait for is dropped.
+    /// A client that stands still for so long with memory that others wait for is dropped, and so is one that takes or
+    /// sends less than an eighth of it in that time.
     pub stall: Duration,
     /// How long an array that ends waits for its clients to take their answers.
     pub drain: Duration,

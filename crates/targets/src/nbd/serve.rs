@@ -76,6 +76,8 @@ pub(super) struct Server {
     shaking: VecDeque<(Instant, u64)>,
     /// Connections that wait for memory, in turn.
     starved: VecDeque<u64>,
+    /// Since when some of them wait for what others have, and since when none do, if that is so.
+    short: Option<(Instant, Option<Instant>)>,
     /// No client is accepted until then.
     deaf_until: Option<Instant>,
     refused: u64,
@@ -121,9 +123,10 @@ impl Server {
             happened: Vec::new(),
             finished: Vec::new(),
             touched: Vec::new(),
+            again: Vec::new(),
             shaking: VecDeque::new(),
             starved: VecDeque::new(),
-            again: Vec::new(),
+            short: None,
             deaf_until: None,
             refused: 0,
             dropped: 0,
@@ -389,18 +392,30 @@ impl Server {
                 self.touch(place(name));
             }
         }
-        let places = &mut self.places;
+        self.expire_holders();
+    }
+
+    /// Drops who keeps memory that others wait for.
+    fn expire_holders(&mut self) {
+        let (now, stall, places) = (self.now, self.limits.stall, &mut self.places);
         let mut starved = self.starved.iter();
-        let is_short =
-            starved.any(|name| connection(places, *name).is_some_and(|one| one.is_short()));
-        if is_short {
-            for place in 0..self.places.len() {
-                let Some(connection) = &mut self.places[place].connection else { continue };
-                if connection.is_holding() && self.now - connection.since >= self.limits.stall {
-                    connection.end = End::Now;
-                    self.dropped += 1;
-                    self.touch(place);
-                }
+        if !starved.any(|name| connection(places, *name).is_some_and(|one| one.is_short())) {
+            if let Some((_, over)) = &mut self.short {
+                over.get_or_insert(now);
+            }
+            return;
+        }
+        // Who gives a little back now and then does not have time begin anew with that.
+        let is_same = |over: &Option<Instant>| over.is_none_or(|over| now - over < stall);
+        let same = self.short.filter(|(_, over)| is_same(over));
+        let begun = same.map_or(now, |(begun, _)| begun);
+        self.short = Some((begun, None));
+        for place in 0..self.places.len() {
+            let Some(connection) = &mut self.places[place].connection else { continue };
+            if connection.is_too_slow(now, (begun, stall)) {
+                connection.end = End::Now;
+                self.dropped += 1;
+                self.touch(place);
             }
         }
     }
@@ -494,7 +509,16 @@ impl Server {
                 self.epoll.change(&connection.socket, name, wanted).map_err(io_error)?;
                 connection.watched = wanted;
             }
+            if goes_on {
+                // Nothing else need ever happen to it.
+                self.places[place].is_touched = true;
+                self.again.push(place as u32);
+            }
         }
+        if !self.again.is_empty() {
+            std::mem::swap(&mut self.touched, &mut self.again);
+        }
+        is_busy |= !self.touched.is_empty();
         Ok(is_busy || self.arrays.freed && !self.starved.is_empty())
     }
 
@@ -509,16 +533,7 @@ impl Server {
     fn close_all(&mut self, array: usize) {
         for place in 0..self.places.len() {
             let connection = self.places[place].connection.as_ref();
-            if goes_on {
-                // Nothing else need ever happen to it.
-                self.places[place].is_touched = true;
-                self.again.push(place as u32);
-            }
-        }
-        if !self.again.is_empty() {
-            std::mem::swap(&mut self.touched, &mut self.again);
             if connection.is_some_and(|connection| connection.array() == Some(array)) {
-        is_busy |= !self.touched.is_empty();
                 self.close(place);
             }
         }

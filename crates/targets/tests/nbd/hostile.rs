@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use raidlab_core::Level;
@@ -107,6 +108,49 @@ fn half_a_write_does_not_keep_memory_from_others() {
     // A part of what was never whole is nowhere.
     drop(half);
     assert!(client.read(0, 256 << 10) == bytes);
+}
+
+/// Clients that have all memory between them and send a byte now and then: of a write that it is for, or of another one
+/// that is refused, while they take nothing of what they have read.
+#[test]
+fn who_trickles_does_not_keep_memory_from_others() {
+    const ALL: u64 = 16 << 20;
+    for command in [Command::Write, READ] {
+        let stall = Duration::from_millis(50);
+        let served = limited(NbdLimits { memory: ALL, stall, ..NbdLimits::default() });
+        let is_done = AtomicBool::new(false);
+        let told = std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let mut stream = served.stream();
+                let client = Client::over(stream.try_clone().unwrap(), "a", Framing::Structured);
+                let mut client = client.unwrap();
+                client.ask(command, 0, ALL / 2, false, &[]);
+                if command == READ {
+                    client.ask(Command::Write, client.chosen.size, ALL / 2, false, &[]);
+                }
+                client.send().unwrap();
+                let (served, is_done) = (&served, &is_done);
+                // The server has a turn between any two bytes.
+                scope.spawn(move || {
+                    while !is_done.load(Ordering::Relaxed) && stream.write_all(&[1]).is_ok() {
+                        served.server.report(0).unwrap();
+                    }
+                    drop(client);
+                });
+            }
+            while served.server.report(0).unwrap().memory < ALL {}
+            let stream = served.stream();
+            // So that it ends: nothing depends on it while all is well.
+            stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            let mut client = Client::over(stream, "a", Framing::Structured).unwrap();
+            client.ask(READ, 0, 4096, false, &[]);
+            let told = client.answer();
+            is_done.store(true, Ordering::Relaxed);
+            told
+        });
+        told.unwrap_or_else(|error| panic!("{command:?}: {error}")).1.good();
+        assert!(served.server.report(0).unwrap().dropped >= 1);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::process::Command;
 mod create;
 mod journal;
 mod metadata;
+mod overlay;
 
 use crate::root::{skip, tool};
 use crate::support::{self, Ran, Running, Scratch};

@@ -8,7 +8,7 @@
 //! only at a flush, when what it stands for is durable; so a block is the device's or whole. The devices are open for
 //! reading only. Tests: `tests/array/running.rs`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -70,6 +70,10 @@ pub(super) fn open(paths: &[PathBuf], overlay: &Path) -> Result<Vec<Member>, Fai
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(overlay);
     let file = file.map_err(failed)?;
     match file.try_lock() {
+    // Opening is enough for some devices to do something.
+    if let Ok(there) = overlay.metadata() {
+        check(&there, overlay)?;
+    }
         Ok(()) => {}
         Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
         Err(std::fs::TryLockError::WouldBlock) => {
@@ -101,9 +105,20 @@ pub(super) fn open(paths: &[PathBuf], overlay: &Path) -> Result<Vec<Member>, Fai
 
 /// The head of an overlay; `None` of a new one.
 fn known(file: &File, overlay: &Path) -> Result<Option<Vec<u8>>, Failure> {
-    let length = file.metadata().map(|there| there.len());
+/// That it is a file: a device has a length of 0 to who asks for it, as a new file has.
+fn check(there: &Metadata, overlay: &Path) -> Result<(), Failure> {
+    if there.is_file() {
+        return Ok(());
+    }
+    let what =
+        "is no regular file, and is left as it is: name a file, which is made where it is missing";
+    Err(Failure::input(format!("--overlay: {} {what}", overlay.display())))
+}
+
     let failed = |error: io::Error| Failure::failed(format!("{}: {error}", overlay.display()));
-    if length.map_err(failed)? == 0 {
+    let there = file.metadata().map_err(failed)?;
+    check(&there, overlay)?;
+    if there.len() == 0 {
         return Ok(None);
     }
     let mut known = vec![0; BLOCK as usize];

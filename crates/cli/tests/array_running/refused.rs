@@ -129,3 +129,21 @@ fn the_program_hears_that_the_array_is_lost() {
     let heard: Vec<_> = heard.lines().collect();
     assert_eq!(heard, [&failed[0], &failed[1], "ArrayFailed ", &failed[2]]);
 }
+
+/// Nothing is written to what would not keep it, and no device takes the place of an overlay.
+#[test]
+fn an_overlay_that_is_no_file_is_refused() {
+    let harness = Harness::new("refused-overlay", "raid1", 2, &["--assume-clean"]);
+    let (fifo, directory) = (harness.path("fifo"), harness.path("directory"));
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    fs::create_dir(&directory).unwrap();
+    // What a link leads to counts.
+    std::os::unix::fs::symlink("/dev/full", harness.path("link")).unwrap();
+    for overlay in ["/dev/full", "/dev/null", &harness.path("link"), &fifo, &directory] {
+        let mut run = harness.assembling(&["0", "1"], &["--overlay", overlay]);
+        let ran: Ran = run.stderr(Stdio::piped()).output().unwrap().into();
+        let words = format!("{overlay} is no regular file, and is left as it is");
+        assert!(ran.code == Some(2) && ran.stderr.contains(&words), "{ran:?}");
+        assert!(Path::new(overlay).symlink_metadata().is_ok(), "{overlay} is gone");
+    }
+}

@@ -13,7 +13,7 @@ use raidlab_metadata::md::{Aside, BitmapSeen, Inspected, Superblock, inspect};
 use super::args::{Dump, Restore};
 use super::disk::Disk;
 use super::examine::uuid;
-use super::signature;
+use super::{signature, targets};
 use crate::consent;
 use crate::failure::Failure;
 use crate::output;
@@ -126,9 +126,18 @@ fn other(
     one: &Superblock,
 ) -> io::Result<Option<String>> {
     if let Some(own) = inspect(there).superblock() {
-        let other =
-            || format!("it is a member of another md array ({}, {})", own.name(), uuid(&own.array));
-        return Ok((own.array != one.array).then(other));
+        return Ok(match own.array == one.array {
+            false => {
+                let (name, array) = (own.name(), uuid(&own.array));
+                Some(format!("it is a member of another md array ({name}, {array})"))
+            }
+            true if own.events > one.events => Some(format!(
+                "the superblock there is newer, of event {}, and the saved one of event {}: with that, what was \
+                 recorded since, such as members that failed, is forgotten, and older contents are taken for current",
+                own.events, one.events
+            )),
+            true => None,
+        });
     }
     // Where a superblock is lost, the rest may be as it was or newer: that tells itself by how it begins.
     for (number, (at, len)) in ranges.iter().enumerate() {
@@ -179,6 +188,8 @@ fn approve(options: &Restore, claims: &[Claim]) -> Result<bool, Failure> {
 pub(super) fn restore(options: &Restore) -> Result<(), Failure> {
     let mut ready = Vec::new();
     let mut claims = Vec::new();
+    // Nobody else, such as an array that runs, writes them from before they are looked at.
+    let mut held = Vec::new();
     for member in &options.members {
         let path = saved(&options.from, member)?;
         let mut disk = Disk::open(&path)?;
@@ -186,7 +197,13 @@ pub(super) fn restore(options: &Restore) -> Result<(), Failure> {
         let Some(one) = found.superblock().cloned() else {
             return Err(Failure::failed(format!("{}: no md superblock was saved", path.display())));
         };
+        if consent::is_device(member) {
+            claims.push(claimed(member, options.consent.destructive)?);
+        }
         let mut there = Disk::open(member)?;
+        if options.consent.destructive {
+            held.push(targets::claimed(member)?);
+        }
         if there.sectors() != found.sectors {
             let (now, then) = (there.sectors(), found.sectors);
             return Err(Failure::input(format!(
@@ -200,9 +217,6 @@ pub(super) fn restore(options: &Restore) -> Result<(), Failure> {
         {
             let hint = "; --overwrite writes the metadata nevertheless";
             return Err(Failure::Refused(format!("{}: {what}{hint}", member.display())));
-        }
-        if consent::is_device(member) {
-            claims.push(claimed(member, options.consent.destructive)?);
         }
         ready.push((member, disk, ranges, one));
     }

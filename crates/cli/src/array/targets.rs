@@ -87,7 +87,7 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Through the page cache, as it is written here.
-fn claimed(path: &Path) -> Result<FileMember, Failure> {
+pub(super) fn claimed(path: &Path) -> Result<FileMember, Failure> {
     let options = FileOptions { direct: false, ..FileOptions::default() };
     FileMember::open(path, options).map_err(Failure::failed)
 }

@@ -147,3 +147,47 @@ fn an_overlay_that_is_no_file_is_refused() {
         assert!(Path::new(overlay).symlink_metadata().is_ok(), "{overlay} is gone");
     }
 }
+
+/// Metadata go back neither under an array that runs nor, unasked, over those of a later state.
+#[test]
+fn metadata_go_back_neither_under_an_array_nor_over_newer_ones() {
+    let flags = ["--assume-clean", "--bitmap", "internal"];
+    let harness = Harness::new("refused-restore", "raid1", 2, &flags);
+    let (first, second, saved) = (harness.path("0"), harness.path("1"), harness.path("saved"));
+    raidlab(["array", "dump-metadata", "--to", &saved, &first, &second]).good();
+    let restore = |flags: &[&str], members: &[&str]| {
+        let words = ["array", "restore-metadata", "--from", &saved];
+        raidlab([&words[..], flags, members].concat())
+    };
+    // Only looking is nobody's harm.
+    restore(&[], &[&first, &second]).good();
+    for flags in [&[][..], &["--write"]] {
+        let run = harness.assemble(&["0", "1"], flags);
+        for overwrite in [&["--destructive"][..], &["--destructive", "--overwrite"]] {
+            let before = harness.bytes(&["0", "1"]);
+            let ran = restore(overwrite, &[&first, &second]);
+            assert!(ran.code == Some(1) && ran.stderr.contains("has locked it"), "{ran:?}");
+            assert!(harness.bytes(&["0", "1"]) == before, "under an array that runs");
+        }
+        harness.stop(run);
+    }
+    let run = harness.assemble(&["0", "1"], &["--write"]);
+    harness.ask("fail", &["1"]).good();
+    harness.stop(run);
+    let events = |member: &str| {
+        let text = raidlab(["array", "examine", member]).good().stdout;
+        let line = text.lines().find(|line| line.trim_start().starts_with("Events")).unwrap();
+        line.split_whitespace().last().unwrap().to_owned()
+    };
+    let before = harness.bytes(&["0", "1"]);
+    let ran = restore(&["--destructive"], &[&second, &first]);
+    let words = format!("{second}: the superblock there is newer, of event {}", events(&second));
+    assert!(ran.code == Some(3) && ran.stderr.contains(&words), "{ran:?}");
+    assert!(ran.stderr.contains("taken for current") && ran.stderr.contains("--overwrite"));
+    assert!(harness.bytes(&["0", "1"]) == before, "a member was written");
+    restore(&["--destructive", "--overwrite"], &[&second, &first]).good();
+    assert!(harness.bytes(&["0", "1"]) != before);
+    // A member is written once.
+    let ran = restore(&["--destructive"], &[&first, &first]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("it is a member already"), "{ran:?}");
+}

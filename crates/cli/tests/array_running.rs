@@ -2,6 +2,7 @@
 //! served file, NBD, both.
 
 mod beside;
+mod control;
 mod journal;
 mod lost;
 mod mounted;

@@ -97,7 +97,8 @@ pub(super) struct Served {
 /// A directory on which a file is mounted, and the link to it that was asked for. Both go with it.
 pub(super) struct Place {
     directory: PathBuf,
-    link: Option<PathBuf>,
+    /// With where it leads.
+    link: Option<(PathBuf, PathBuf)>,
 }
 
 impl Place {
@@ -116,13 +117,15 @@ impl Place {
     pub(super) fn link(&mut self, served: &Path, file: &Path) -> Result<(), Failure> {
         let link = std::path::absolute(file).unwrap_or_else(|_| absolute(file));
         symlink(served, &link).map_err(|error| failed(&link, &error))?;
-        self.link = Some(link);
+        self.link = Some((link, served.to_owned()));
         Ok(())
     }
 
     fn unlink(&mut self) {
-        // What is left is named by whoever finds it in the way.
-        if let Some(link) = self.link.take() {
+        // What is left is named by whoever finds it in the way. Not what somebody else has put there since.
+        if let Some((link, served)) = self.link.take()
+            && fs::read_link(&link).is_ok_and(|leads| leads == served)
+        {
             let _ = fs::remove_file(link);
         }
     }
@@ -215,7 +218,7 @@ impl Owner {
             Self::Nbd(NbdOwner { place, .. }) => place.as_ref(),
             Self::Served(served) => Some(&served.place),
         };
-        place?.link.as_deref()
+        place?.link.as_ref().map(|(link, _)| link.as_path())
     }
 
     /// Where NBD clients find it.

@@ -35,8 +35,12 @@ pub(super) struct Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Whoever comes now finds nobody.
-        let _ = fs::remove_file(&self.path);
+        // Whoever comes now finds nobody. What somebody else has put there since stays.
+        if self.made.is_some() && identity(&self.path) == self.made {
+            let _ = fs::remove_file(&self.path);
+        }
+    /// What stands there, by its device and inode.
+    made: Option<(u64, u64)>,
     }
 }
 
@@ -47,6 +51,10 @@ pub(super) struct Sockets {
     /// In the order in which the arrays below were found.
     pub(super) lower: Vec<Self>,
 }
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|there| (there.dev(), there.ino()))
+}
+
 
 impl Sockets {
     /// Of the array that was asked for.
@@ -160,7 +168,7 @@ fn listen(path: &Path) -> Result<Listening, Failure> {
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
     let (sender, receiver) = channel();
-    let listening = Listening { path: path.to_owned(), requests: receiver };
+    let listening = Listening { path: path.to_owned(), made: identity(path), requests: receiver };
     fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
     let accept = move || {
         for stream in listener.incoming().flatten() {

@@ -1,6 +1,6 @@
 //! A file or block device that is only read.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
@@ -26,12 +26,10 @@ impl Disk {
     /// Opens it for reading only: no byte of it can be changed through it.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
+        // Before it is opened: that waits at a FIFO for somebody at the other end, and has some devices do something.
+        check(&path.metadata().map_err(failed)?, path)?;
         let mut file = File::open(path).map_err(failed)?;
-        let kind = file.metadata().map_err(failed)?.file_type();
-        if !kind.is_file() && !kind.is_block_device() {
-            let what = "is neither a file nor a block device";
-            return Err(Failure::input(format!("{} {what}", path.display())));
-        }
+        check(&file.metadata().map_err(failed)?, path)?;
         let length = file.seek(SeekFrom::End(0)).map_err(failed)?;
         Ok(Self { file, sectors: Sectors(length / SECTOR_BYTES) })
     }
@@ -45,6 +43,15 @@ impl Disk {
     pub(super) fn into_file(self) -> File {
         self.file
     }
+}
+
+fn check(there: &Metadata, path: &Path) -> Result<(), Failure> {
+    let kind = there.file_type();
+    if kind.is_file() || kind.is_block_device() {
+        return Ok(());
+    }
+    let what = "is neither a file nor a block device";
+    Err(Failure::input(format!("{} {what}", path.display())))
 }
 
 impl Source for Disk {

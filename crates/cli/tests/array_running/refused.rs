@@ -148,6 +148,46 @@ fn an_overlay_that_is_no_file_is_refused() {
     }
 }
 
+/// What a run gave that must not wait for anybody.
+fn at_once(asking: &mut Command) -> Ran {
+    let mut run = Run(asking.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let begun = Instant::now();
+    while run.0.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < PATIENCE / 4, "it waits: {asking:?}");
+        std::thread::yield_now();
+    }
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    run.0.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+    run.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    Ran { code: run.0.wait().unwrap().code(), stdout, stderr }
+}
+
+/// Who opens a FIFO waits for somebody at its other end: nobody does, least of all an array that runs.
+#[test]
+fn a_fifo_instead_of_a_device_is_refused_at_once() {
+    let harness = Harness::new("refused-fifo", "raid1", 2, &["--assume-clean"]);
+    let [fifo, socket, other] = ["fifo", "s", "other"].map(|name| harness.path(name));
+    let devices = ["0", "1"].map(|name| harness.path(name));
+    let devices = devices.each_ref().map(String::as_str);
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let words = "fifo is neither a file nor a block device";
+    let run = harness.assemble(&["0", "1"], &["--write"]);
+    for (asked, code) in [
+        (&["status", &fifo][..], 2),
+        (
+            &[&["assemble", "--write", "--socket", &other, "--spare", &fifo], &devices[..]]
+                .concat(),
+            2,
+        ),
+        (&["add", &socket, &fifo], 1),
+        (&["replace", &socket, "0", &fifo], 1),
+    ] {
+        let ran = at_once(command().arg("array").args(asked));
+        assert!(ran.code == Some(code) && ran.stderr.contains(words), "{asked:?}: {ran:?}");
+    }
+    harness.stop(run);
+}
+
 /// Metadata go back neither under an array that runs nor, unasked, over those of a later state.
 #[test]
 fn metadata_go_back_neither_under_an_array_nor_over_newer_ones() {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use raidlab_core::contract::{Event, MemberBits, Work};
@@ -54,7 +55,7 @@ fn attend(
         let first = document(&mut owner, &names)?;
         output::print(&super::client::text(&first))?;
     }
-    let mut is_busy = true;
+    let (mut is_busy, mut is_deaf) = (true, false);
     loop {
         owner.work(SLICE).map_err(Failure::failed)?;
         let patience = if is_busy { Duration::from_millis(1) } else { IDLE };
@@ -91,8 +92,11 @@ fn attend(
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
+            // It ends with what stands on it.
+            Err(RecvTimeoutError::Disconnected) if owner.is_member() => thread::sleep(patience),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::failed("nobody takes commands in any more"));
+                names.tell("nobody takes commands in any more, so it is stopped");
+                is_deaf = true;
             }
         }
         // Also what the last command led to, before an end.
@@ -100,7 +104,7 @@ fn attend(
         if owner.has_lost_its_file() {
             names.tell("its file was unmounted; it goes on without it, until `raidlab array stop`");
         }
-        if stop.load(Ordering::Relaxed) {
+        if is_deaf || stop.load(Ordering::Relaxed) {
             // Whoever ends the process has made up their mind: clients get what is under way.
             let ended = end(&mut owner, names.mode, (true, true));
             floors.end();
@@ -366,5 +370,34 @@ mod tests {
         engine.fail(MemberIndex(0)).unwrap();
         engine.add(MemberIndex(0), blank()).unwrap();
         assert_eq!(unfinished(&engine), "; member 0 is not rebuilt yet: the next start does it");
+
+    /// An array of two mirrors in memory that runs, without anybody's program.
+    fn mirrors() -> (Owner, Names) {
+        let config = EngineConfig::new(Layout::new(Level::Raid1, 2));
+        let engine = Engine::new(&config, vec![blank(), blank()]).unwrap();
+        (Owner::Here(Box::new(engine)), Names::new(Mode::Write, &[], &[None, None], &[]))
+    }
+
+    pub(in super::super) fn options() -> Assemble {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            assemble: Assemble,
+        }
+        <Line as clap::Parser>::parse_from(["assemble", "0", "1"]).assemble
+    }
+
+    /// An array that cannot be told to stop any more stops.
+    #[test]
+    fn without_anybody_to_take_commands_in_an_array_ends_in_order() {
+        let (owner, names) = mirrors();
+        let (sender, requests) = std::sync::mpsc::channel();
+        drop(sender);
+        let hooks = Hooks::new(None, &names);
+        let (options, stop) = (options(), AtomicBool::new(false));
+        let floors = &mut Floors::none();
+        let ended = attend((owner, names), &requests, (&options, &stop), floors, &hooks);
+        assert!(ended.is_ok(), "{ended:?}");
+    }
     }
 }

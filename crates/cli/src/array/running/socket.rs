@@ -5,7 +5,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -18,6 +21,10 @@ use crate::failure::Failure;
 pub(super) const VERSION: u64 = 1;
 /// Bytes of a command at most.
 const LONGEST: u64 = 64 << 10;
+/// How long a client may take to say what it wants, and to take the answer in: each holds a thread.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long nobody is taken in when that has failed.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// A command that waits for its answer.
 pub(super) struct Asked {
@@ -30,6 +37,8 @@ pub(super) struct Asked {
 /// A socket that commands come in by. It goes with this.
 pub(super) struct Listening {
     path: PathBuf,
+    /// What stands there, by its device and inode.
+    made: Option<(u64, u64)>,
     pub(super) requests: Receiver<Asked>,
 }
 
@@ -39,9 +48,11 @@ impl Drop for Listening {
         if self.made.is_some() && identity(&self.path) == self.made {
             let _ = fs::remove_file(&self.path);
         }
-    /// What stands there, by its device and inode.
-    made: Option<(u64, u64)>,
     }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|there| (there.dev(), there.ino()))
 }
 
 /// The sockets of an array and of those below it, taken before anything of the array is written: whatever is refused
@@ -51,10 +62,6 @@ pub(super) struct Sockets {
     /// In the order in which the arrays below were found.
     pub(super) lower: Vec<Self>,
 }
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    path.symlink_metadata().ok().map(|there| (there.dev(), there.ino()))
-}
-
 
 impl Sockets {
     /// Of the array that was asked for.
@@ -170,22 +177,33 @@ fn listen(path: &Path) -> Result<Listening, Failure> {
     let (sender, receiver) = channel();
     let listening = Listening { path: path.to_owned(), made: identity(path), requests: receiver };
     fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
-    let accept = move || {
-        for stream in listener.incoming().flatten() {
-            let sender = sender.clone();
-            std::thread::spawn(move || {
-                // Who goes away without waiting for the answer gets none.
-                let _ = attend(stream, &sender);
-            });
-        }
-    };
-    std::thread::Builder::new().name("commands".into()).spawn(accept).map_err(failed)?;
+    let accept = move || accept(&listener, &sender);
+    thread::Builder::new().name("commands".into()).spawn(accept).map_err(failed)?;
     Ok(listening)
 }
 
-fn attend(stream: UnixStream, sender: &Sender<Asked>) -> io::Result<()> {
+/// Attends to whoever comes, each on a thread of its own; where there is none to be had, to one after the other.
+fn accept(listener: &UnixListener, sender: &Sender<Asked>) {
+    for stream in listener.incoming() {
+        let Ok(stream) = stream.map(Arc::new) else {
+            // There is no descriptor left, say. Whoever waits is attended to when there is.
+            thread::sleep(AGAIN);
+            continue;
+        };
+        let (own, to) = (Arc::clone(&stream), sender.clone());
+        // Who goes away without waiting for the answer gets none.
+        let beside = move || drop(attend(&own, &to));
+        if thread::Builder::new().name("command".into()).spawn(beside).is_err() {
+            let _ = attend(&stream, sender);
+        }
+    }
+}
+
+fn attend(mut stream: &UnixStream, sender: &Sender<Asked>) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
-    BufReader::new(Read::by_ref(&mut (&stream)).take(LONGEST)).read_line(&mut line)?;
+    BufReader::new(Read::by_ref(&mut stream).take(LONGEST)).read_line(&mut line)?;
     let (_sending, sent) = channel();
     let answered = match serde_json::from_str(&line) {
         Ok(command) => {
@@ -198,7 +216,7 @@ fn attend(stream: UnixStream, sender: &Sender<Asked>) -> io::Result<()> {
         }
         Err(error) => json!({ "error": format!("no command: {error}") }),
     };
-    writeln!(&stream, "{answered}")
+    writeln!(stream, "{answered}")
 }
 
 /// Asks a running array for something.

@@ -124,6 +124,9 @@ fn devices_of_several_arrays_are_served_as_several_exports() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--socket belongs to one array"));
     let mut run = command();
     run.env("XDG_RUNTIME_DIR", harness.scratch.path());
+    let told_of = UnixDatagram::bind(harness.path("notify")).unwrap();
+    told_of.set_nonblocking(true).unwrap();
+    run.env("NOTIFY_SOCKET", harness.path("notify"));
     run.args(["array", "serve", "--write", "--nbd", &address(&harness)]);
     run.args(devices.map(|device| harness.path(device)));
     let mut child = run.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -149,8 +152,17 @@ fn devices_of_several_arrays_are_served_as_several_exports() {
     assert!(ask("status", "one", &[]).contains("raid1(2)"));
     ask("stop", "one", &["--disconnect"]);
     assert_eq!(two.read(0, 4096), vec![2; 4096], "the other goes on");
+    assert_eq!(messages(&told_of), ["READY=1"], "the service does not stop with one of its arrays");
     ask("stop", "two", &["--disconnect"]);
     assert!(run.0.wait().unwrap().success());
+    assert_eq!(messages(&told_of), ["STOPPING=1"]);
+}
+
+/// What systemd has been told since.
+fn messages(told: &UnixDatagram) -> Vec<String> {
+    let mut buffer = [0; 100];
+    let one = || told.recv(&mut buffer).map(|len| String::from_utf8_lossy(&buffer[..len]).into());
+    std::iter::repeat_with(one).map_while(Result::ok).collect()
 }
 
 /// Whatever is wrong with an address is said before the array is touched.

@@ -64,6 +64,7 @@ pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
     };
     notify::ready();
     let served = serve::run(owner, names, &listening.requests, (options, stop), &mut floors);
+    notify::stopping();
     floors.end();
     served
 }

@@ -105,6 +105,7 @@ fn attend(all: Vec<One>, stop: &AtomicBool) -> Result<(), Failure> {
         let panicked = |_| Err(Failure::failed("a thread of an array panicked"));
         attended.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
     });
+    notify::stopping();
     ended.into_iter().collect()
 }
 

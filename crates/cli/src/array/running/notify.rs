@@ -8,7 +8,7 @@ pub(super) fn ready() {
     tell("READY=1");
 }
 
-/// An end has begun.
+/// The last of them has ended, and so does the service: nothing refuses that any more.
 pub(super) fn stopping() {
     tell("STOPPING=1");
 }

@@ -14,7 +14,6 @@ use super::args::Assemble;
 use super::commands;
 use super::floors::Floors;
 use super::hook::Hooks;
-use super::notify;
 use super::owner::{Ended, Owner};
 use super::socket::Asked;
 use super::state::{Mode, Names, kind};
@@ -137,7 +136,6 @@ fn end(
         return Err(Failure::Refused(format!("{clients} {what}")));
     }
     let unfinished = owner.with(|engine| unfinished(engine)).map_err(Failure::failed)?;
-    notify::stopping();
     let ended = owner.end(mode, at_any_price).map_err(Failure::failed)?;
     let unfinished = if ended == Ended::InOrder { unfinished } else { String::new() };
     Ok((ended, format!("{}{unfinished}", ended.told())))

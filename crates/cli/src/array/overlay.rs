@@ -38,6 +38,9 @@ const MOST: usize = (BLOCK as usize - MAGIC.len()) / ENTRY;
 struct Overlay {
     file: File,
     maps: Vec<Map>,
+    /// Why what was written is not known to be durable, ever: the system tells of it once, to whoever comes first, of
+    /// whatever the file holds.
+    failed: Option<String>,
 }
 
 /// What of a device stands in the file.
@@ -47,7 +50,7 @@ struct Map {
     /// Where its map and its blocks stand.
     at: u64,
     blocks: u64,
-    /// Bits were set since the last flush.
+    /// Bits were set that are not durable yet.
     is_dirty: bool,
 }
 
@@ -67,13 +70,13 @@ pub(super) fn open(paths: &[PathBuf], overlay: &Path) -> Result<Vec<Member>, Fai
     if disks.len() > MOST {
         return Err(Failure::input(format!("an overlay is for at most {MOST} devices")));
     }
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(overlay);
-    let file = file.map_err(failed)?;
-    match file.try_lock() {
     // Opening is enough for some devices to do something.
     if let Ok(there) = overlay.metadata() {
         check(&there, overlay)?;
     }
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(overlay);
+    let file = file.map_err(failed)?;
+    match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
         Err(std::fs::TryLockError::WouldBlock) => {
@@ -95,7 +98,7 @@ pub(super) fn open(paths: &[PathBuf], overlay: &Path) -> Result<Vec<Member>, Fai
     }
     let sizes: Vec<u64> = disks.iter().map(|disk| disk.sectors().bytes()).collect();
     let maps = maps(&file, &sizes).map_err(failed)?;
-    let overlay = Arc::new(Mutex::new(Overlay { file, maps }));
+    let overlay = Arc::new(Mutex::new(Overlay { file, maps, failed: None }));
     let member = |(number, (disk, held)): (usize, (Disk, ReadHold))| {
         let (sectors, overlay) = (disk.sectors(), Arc::clone(&overlay));
         Member::from(Layered { base: disk.into_file(), _held: held, sectors, number, overlay })
@@ -103,8 +106,6 @@ pub(super) fn open(paths: &[PathBuf], overlay: &Path) -> Result<Vec<Member>, Fai
     Ok(disks.into_iter().zip(held).enumerate().map(member).collect())
 }
 
-/// The head of an overlay; `None` of a new one.
-fn known(file: &File, overlay: &Path) -> Result<Option<Vec<u8>>, Failure> {
 /// That it is a file: a device has a length of 0 to who asks for it, as a new file has.
 fn check(there: &Metadata, overlay: &Path) -> Result<(), Failure> {
     if there.is_file() {
@@ -115,6 +116,8 @@ fn check(there: &Metadata, overlay: &Path) -> Result<(), Failure> {
     Err(Failure::input(format!("--overlay: {} {what}", overlay.display())))
 }
 
+/// The head of an overlay; `None` of a new one.
+fn known(file: &File, overlay: &Path) -> Result<Option<Vec<u8>>, Failure> {
     let failed = |error: io::Error| Failure::failed(format!("{}: {error}", overlay.display()));
     let there = file.metadata().map_err(failed)?;
     check(&there, overlay)?;
@@ -227,15 +230,29 @@ impl Overlay {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.sync_data()?;
+        self.sync()?;
         if self.maps.iter().all(|map| !map.is_dirty) {
             return Ok(());
         }
-        for map in self.maps.iter_mut().filter(|map| map.is_dirty) {
+        for map in self.maps.iter().filter(|map| map.is_dirty) {
             self.file.write_all_at(&map.bits, map.at)?;
-            map.is_dirty = false;
         }
-        self.file.sync_data()
+        self.sync()?;
+        self.maps.iter_mut().for_each(|map| map.is_dirty = false);
+        Ok(())
+    }
+
+    /// Has the file durable. Once that has failed it fails for every member: what the system could not write it does
+    /// not try again, and says so no more.
+    fn sync(&mut self) -> io::Result<()> {
+        if self.failed.is_none() {
+            self.failed = self.file.sync_data().err().map(|error| error.to_string());
+        }
+        match &self.failed {
+            // Also where there was no room: room that comes later brings nothing back.
+            Some(why) => Err(io::Error::other(format!("a flush of the overlay failed: {why}"))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -335,5 +352,31 @@ impl MemberStore for Layered {
                 request.complete(outcome);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The system tells of what it could not write once only; the next flush, for whichever member, does not hide it.
+    #[test]
+    fn a_flush_that_failed_is_not_forgotten() {
+        let dirty = Map { bits: vec![1], at: 0, blocks: BLOCK, is_dirty: true };
+        let scratch = std::env::temp_dir().join(format!("raidlab-overlay-{}", std::process::id()));
+        let open =
+            || OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&scratch);
+        let mut overlay = Overlay { file: open().unwrap(), maps: vec![dirty], failed: None };
+        // It takes what is written, and cannot make it durable.
+        let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let file = std::mem::replace(&mut overlay.file, null);
+        assert!(overlay.flush().is_err());
+        overlay.file = file;
+        assert!(overlay.flush().is_err(), "forgotten");
+        assert!(overlay.maps[0].is_dirty);
+        overlay.failed = None;
+        overlay.flush().unwrap();
+        assert!(!overlay.maps[0].is_dirty);
+        std::fs::remove_file(&scratch).unwrap();
     }
 }

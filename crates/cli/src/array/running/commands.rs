@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use raidlab_core::MemberIndex;
 use raidlab_core::contract::{Refusal, RepairSource, Scrub};
-use raidlab_engine::{Engine, is_served};
+use raidlab_engine::{Engine, EngineError, is_served};
 use raidlab_metadata::md::{Role, Superblock, inspect};
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use super::super::disk::{Disk, is_blank};
 use super::super::examine::uuid;
 use super::args::Assemble;
 use super::floors::Floors;
+use super::hook::Hooks;
 use super::metrics;
 use super::owner::Owner;
 use super::socket::VERSION;
@@ -23,9 +24,31 @@ pub(super) fn failed(what: impl std::fmt::Display) -> Value {
     json!({ "error": what.to_string() })
 }
 
+/// An array to which something is done, with who hears of its events.
+pub(super) struct Attended<'a> {
+    pub(super) owner: &'a mut Owner,
+    pub(super) names: &'a mut Names,
+    pub(super) hooks: &'a Hooks,
+}
+
+impl Attended<'_> {
+    /// Does something with the engine. What happened before is told first, by the names of before: a member that failed
+    /// is not the device that takes its place.
+    pub(super) fn on_engine<R: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Engine) -> Result<R, EngineError> + Send + 'static,
+    ) -> Result<R, Value> {
+        let work = move |engine: &mut Engine| (engine.take_events(), work(engine));
+        let (events, done) = self.owner.with(work).map_err(failed)?;
+        events.iter().for_each(|event| serve::tell(event, self.names, self.hooks));
+        done.map_err(failed)
+    }
+}
+
 /// Carries out a command; gives what is answered, either way.
 pub(super) fn carry_out(
-    (owner, names, floors): (&mut Owner, &mut Names, &mut Floors),
+    mut array: Attended<'_>,
+    floors: &mut Floors,
     options: &Assemble,
     command: &Value,
 ) -> Result<Value, Value> {
@@ -38,6 +61,7 @@ pub(super) fn carry_out(
         return Err(failed(format!("version {version} of a command: this raidlab has {VERSION}")));
     }
     let what = text("do")?;
+    let Attended { owner, names, .. } = &mut array;
     if what == "metrics" {
         let status = serve::document(owner, names).map_err(|error| failed(error.what()))?;
         return Ok(json!({ "text": metrics::text(&names.short(), &status, owner.report()) }));
@@ -52,17 +76,10 @@ pub(super) fn carry_out(
         let what = "with an overlay nothing else is written to: assemble the array with --write";
         return Err(failed(what));
     }
+    let array = &mut array;
     match what.as_str() {
-        "fail" => {
-            let device = text("member")?;
-            if let Some(member) = names.replacement(&device) {
-                on_engine(owner, move |engine| engine.fail_replacement(member))?;
-                return Ok(json!({ "done": format!("{device} replaces member {member} no more") }));
-            }
-            let member = names.member(&device).map_err(failed)?;
-            fail(owner, member, command["force"] == true)
-        }
-        "remove" => remove(owner, names, &text("member")?),
+        "fail" => fail(array, &text("member")?, command["force"] == true),
+        "remove" => remove(array, &text("member")?),
         "add" if !command["journal"].is_null() => Err(failed(
             "an array that runs gets no journal: stop it, and give it one with `raidlab array add --journal LOG MEMBER \
              MEMBER MEMBER`",
@@ -72,35 +89,33 @@ pub(super) fn carry_out(
             let devices =
                 devices.iter().filter_map(Value::as_str).map(|one| absolute(Path::new(one)));
             let (devices, overwrite) = (devices.collect(), command["overwrite"] == true);
-            floors.add((owner, names), options, devices, overwrite)
+            floors.add(array, options, devices, overwrite)
         }
         "add" => {
             let overwrite = command["overwrite"] == true;
-            add(owner, names, &absolute(Path::new(&text("device")?)), overwrite)
+            add(array, &absolute(Path::new(&text("device")?)), overwrite)
         }
         "replace" => {
             let overwrite = command["overwrite"] == true;
             let device = absolute(Path::new(&text("device")?));
-            replace(owner, names, &text("member")?, &device, overwrite)
+            replace(array, &text("member")?, &device, overwrite)
         }
-        "check" => scrub(owner, names, Scrub::Check),
+        "check" => scrub(array, Scrub::Check),
         "repair" => {
-            let source = repair_source(names, command).map_err(failed)?;
-            scrub(owner, names, Scrub::Repair(source))
+            let source = repair_source(array.names, command).map_err(failed)?;
+            scrub(array, Scrub::Repair(source))
         }
         other => Err(failed(format!("`{other}` is no command"))),
     }
 }
 
-pub(super) fn on_engine<R: Send + 'static>(
-    owner: &mut Owner,
-    work: impl FnOnce(&mut Engine) -> Result<R, raidlab_engine::EngineError> + Send + 'static,
-) -> Result<R, Value> {
-    owner.with(work).map_err(failed)?.map_err(failed)
-}
-
-/// Takes a member out of service; one that data would be lost without only by force.
-fn fail(owner: &mut Owner, member: MemberIndex, force: bool) -> Result<Value, Value> {
+/// Takes what is to replace a member out of service, or a member; one that data would be lost without only by force.
+fn fail(array: &mut Attended<'_>, device: &str, force: bool) -> Result<Value, Value> {
+    if let Some(member) = array.names.replacement(device) {
+        array.on_engine(move |engine| engine.fail_replacement(member))?;
+        return Ok(json!({ "done": format!("{device} replaces member {member} no more") }));
+    }
+    let member = array.names.member(device).map_err(failed)?;
     let work = move |engine: &mut Engine| {
         let array = engine.array();
         let is_last = !array.is_lost_without(None) && array.is_lost_without(Some(member));
@@ -109,7 +124,7 @@ fn fail(owner: &mut Owner, member: MemberIndex, force: bool) -> Result<Value, Va
         }
         engine.fail(member).map(|()| true)
     };
-    if on_engine(owner, work)? {
+    if array.on_engine(work)? {
         return Ok(json!({ "done": format!("member {member} is out of service") }));
     }
     let what = "without it the array would be lost; --force takes it out of service nevertheless";
@@ -129,12 +144,12 @@ fn repair_source(names: &Names, command: &Value) -> Result<RepairSource, String>
     }
 }
 
-fn scrub(owner: &mut Owner, names: &Names, scrub: Scrub) -> Result<Value, Value> {
-    let layout = names.layout();
-    let begun = on_engine(owner, move |engine| match engine.array().layout().survives() {
+fn scrub(array: &mut Attended<'_>, scrub: Scrub) -> Result<Value, Value> {
+    let begun = array.on_engine(move |engine| match engine.array().layout().survives() {
         0 => Ok(None),
         _ => Ok(Some(engine.start_scrub(scrub))),
     })?;
+    let layout = array.names.layout();
     match begun {
         None => {
             let what = "has no redundancy: there is nothing that could be compared or repaired";
@@ -146,14 +161,15 @@ fn scrub(owner: &mut Owner, names: &Names, scrub: Scrub) -> Result<Value, Value>
             Err(failed(format!("{layout} {what}")))
         }
         Some(Err(error)) => Err(failed(error)),
-        Some(Ok(())) => Ok(json!({ "done": "begun", "scrubs": names.scrubs.ended })),
+        Some(Ok(())) => Ok(json!({ "done": "begun", "scrubs": array.names.scrubs.ended })),
     }
 }
 
-fn remove(owner: &mut Owner, names: &mut Names, member: &str) -> Result<Value, Value> {
+fn remove(array: &mut Attended<'_>, member: &str) -> Result<Value, Value> {
     if member == FAILED {
-        return remove_failed(owner, names);
+        return remove_failed(array);
     }
+    let Attended { owner, names, .. } = &mut *array;
     let path = absolute(Path::new(member));
     let is_meant = |failed: &PathBuf| {
         let is_in_use = names.members.iter().flatten().any(|used| used == failed);
@@ -176,16 +192,16 @@ fn remove(owner: &mut Owner, names: &mut Names, member: &str) -> Result<Value, V
         return Err(failed(what));
     }
     let member = names.member(member).map_err(failed)?;
-    Ok(json!({ "done": take_out(owner, names, member)? }))
+    Ok(json!({ "done": take_out(array, member)? }))
 }
 
 /// Takes out the device of a member that failed.
-fn take_out(owner: &mut Owner, names: &mut Names, member: MemberIndex) -> Result<String, Value> {
-    on_engine(owner, move |engine| {
+fn take_out(array: &mut Attended<'_>, member: MemberIndex) -> Result<String, Value> {
+    array.on_engine(move |engine| {
         // It is closed where it was opened.
         engine.take_out(member).map(drop)
     })?;
-    let was = names.members[member.at()].take();
+    let was = array.names.members[member.at()].take();
     let device = was.map_or_else(|| "nothing".to_owned(), |path| path.display().to_string());
     Ok(format!("{device} is let go of; member {member} is missing"))
 }
@@ -195,7 +211,8 @@ fn let_go_of((device, member): (PathBuf, MemberIndex)) -> String {
 }
 
 /// Lets go of all devices that failed.
-fn remove_failed(owner: &mut Owner, names: &mut Names) -> Result<Value, Value> {
+fn remove_failed(array: &mut Attended<'_>) -> Result<Value, Value> {
+    let Attended { owner, names, .. } = &mut *array;
     let members = (0..names.members.len() as u16 / 2).map(MemberIndex);
     let there: Vec<_> = members.filter(|member| names.members[member.at()].is_some()).collect();
     let is_failed = move |engine: &mut Engine| {
@@ -203,7 +220,7 @@ fn remove_failed(owner: &mut Owner, names: &mut Names) -> Result<Value, Value> {
     };
     let mut done: Vec<String> = names.failed.drain(..).map(let_go_of).collect();
     for member in owner.with(is_failed).map_err(failed)? {
-        match take_out(owner, names, member) {
+        match take_out(array, member) {
             Ok(told) => done.push(told),
             Err(error) => {
                 done.push(error["error"].as_str().unwrap_or_default().to_owned());
@@ -255,21 +272,16 @@ pub(super) fn refused(failure: &Failure) -> Value {
     }
 }
 
-fn add(
-    owner: &mut Owner,
-    names: &mut Names,
-    device: &Path,
-    overwrite: bool,
-) -> Result<Value, Value> {
+fn add(array: &mut Attended<'_>, device: &Path, overwrite: bool) -> Result<Value, Value> {
     not_itself(device).map_err(|error| refused(&error))?;
-    let array = names.array;
-    let role = of_this_array(device, &array).map_err(|error| refused(&error))?;
-    if let Some(what) = in_use(owner, names, device)? {
+    let id = array.names.array;
+    let role = of_this_array(device, &id).map_err(|error| refused(&error))?;
+    if let Some(what) = in_use(array.owner, array.names, device)? {
         return Err(json!({ "refused": what }));
     }
     match role {
         Some(Role::Member(place)) if !overwrite => {
-            return come_back(owner, names, place, device);
+            return come_back(array, place, device);
         }
         Some(Role::Journal) if !overwrite => {
             let log = device.display();
@@ -281,9 +293,9 @@ fn add(
         }
         _ => {}
     }
-    consent(device, overwrite, &array).map_err(|error| refused(&error))?;
-    let (path, sector) = (device.to_owned(), names.geom.map(|one| one.sector));
-    let taken = on_engine(owner, move |engine| {
+    consent(device, overwrite, &id).map_err(|error| refused(&error))?;
+    let (path, sector) = (device.to_owned(), array.names.geom.map(|one| one.sector));
+    let taken = array.on_engine(move |engine| {
         let count = engine.members().len() as u16;
         let mut places = (0..count).map(MemberIndex);
         let missing = places.find(|one| engine.array().is_failed(*one));
@@ -292,7 +304,7 @@ fn add(
             None => engine.add_spare(open_device(&path, sector)?).map(|()| None),
         }
     })?;
-    let shown = device.display();
+    let (names, shown) = (&mut *array.names, device.display());
     Ok(match taken {
         Some(member) => {
             names.took_over(member, device.to_owned());
@@ -343,18 +355,13 @@ fn of_this_array(device: &Path, array: &[u8; 16]) -> Result<Option<Role>, Failur
 }
 
 /// A device that was a member comes back.
-fn come_back(
-    owner: &mut Owner,
-    names: &mut Names,
-    place: u16,
-    device: &Path,
-) -> Result<Value, Value> {
+fn come_back(array: &mut Attended<'_>, place: u16, device: &Path) -> Result<Value, Value> {
     let member = MemberIndex(place);
-    if usize::from(place) >= names.members.len() / 2 {
+    if usize::from(place) >= array.names.members.len() / 2 {
         return Err(failed(format!("{}: the array has no member {place}", device.display())));
     }
     let path = device.to_owned();
-    let back = on_engine(owner, move |engine| {
+    let back = array.on_engine(move |engine| {
         if !engine.array().is_failed(member) {
             return Ok(Err("another device is in its place".to_owned()));
         }
@@ -364,7 +371,7 @@ fn come_back(
     })?;
     match back {
         Ok(()) => {
-            names.took_over(member, device.to_owned());
+            array.names.took_over(member, device.to_owned());
             Ok(json!({ "done": format!("{} is member {member} again", device.display()) }))
         }
         Err(why) => Err(json!({
@@ -377,21 +384,84 @@ fn come_back(
 }
 
 fn replace(
-    owner: &mut Owner,
-    names: &mut Names,
+    array: &mut Attended<'_>,
     member: &str,
     device: &Path,
     overwrite: bool,
 ) -> Result<Value, Value> {
-    let member = names.member(member).map_err(failed)?;
+    let member = array.names.member(member).map_err(failed)?;
     not_itself(device).map_err(|error| refused(&error))?;
-    consent(device, overwrite, &names.array).map_err(|error| refused(&error))?;
+    consent(device, overwrite, &array.names.array).map_err(|error| refused(&error))?;
     let path = device.to_owned();
-    on_engine(owner, move |engine| {
+    array.on_engine(move |engine| {
         // Who asks for it has made up their mind.
         engine.replace(member, open_device(&path, None)?, true)
     })?;
-    let count = names.members.len() / 2;
-    names.members[count + member.at()] = Some(device.to_owned());
+    let count = array.names.members.len() / 2;
+    array.names.members[count + member.at()] = Some(device.to_owned());
     Ok(json!({ "done": format!("member {member} is copied to {}", device.display()) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use raidlab_core::{Layout, Level, Sectors};
+    use raidlab_engine::{EngineConfig, Member, MemoryMember};
+
+    use super::*;
+
+    /// Two mirrors in memory, by these names, at which something may have happened that nobody has been told of yet.
+    fn mirrors(happened: impl FnOnce(&mut Engine)) -> (Owner, Names) {
+        let blank = || Member::Memory(MemoryMember::new(Sectors(2048)).unwrap());
+        let config = EngineConfig::new(Layout::new(Level::Raid1, 2));
+        let mut engine = Engine::new(&config, vec![blank(), blank()]).unwrap();
+        happened(&mut engine);
+        let paths = ["/first".into(), "/second".into()];
+        let names = Names::new(Mode::Write, &paths, &[Some(0), Some(1)], &[]);
+        (Owner::Here(Box::new(engine)), names)
+    }
+
+    fn asked((owner, names): &mut (Owner, Names), hooks: &Hooks, command: Value) -> Value {
+        let options = serve::tests::options();
+        let array = Attended { owner, names, hooks };
+        carry_out(array, &mut Floors::none(), &options, &command).unwrap()
+    }
+
+    /// Who waits for the end of a check is not told of the one before.
+    #[test]
+    fn a_check_is_not_taken_for_the_one_before() {
+        let check = |engine: &mut Engine| engine.start_scrub(Scrub::Check).unwrap();
+        let mut array = mirrors(|engine| {
+            check(engine);
+            while !engine.background().is_empty() {
+                engine.settle(std::time::Duration::from_millis(1)).unwrap();
+            }
+        });
+        let hooks = Hooks::new(None, &array.1);
+        let begun = asked(&mut array, &hooks, json!({ "do": "check" }));
+        assert_eq!(begun["scrubs"], 1, "the first one has ended");
+    }
+
+    /// The program hears which device failed, also where another one takes its place before that was told.
+    #[test]
+    fn a_device_that_is_added_is_not_the_one_that_failed() {
+        let name = format!("raidlab-commands-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir(&directory).unwrap();
+        let path = |name: &str| directory.join(name).display().to_string();
+        let script = format!("#!/bin/sh\necho \"$1 $3\" >>{}\n", path("log"));
+        std::fs::write(path("program"), script).unwrap();
+        std::fs::set_permissions(path("program"), PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::write(path("new"), vec![0; 1 << 20]).unwrap();
+        let mut array = mirrors(|engine| engine.fail(MemberIndex(1)).unwrap());
+        let hooks = Hooks::new(Some(Path::new(&path("program"))), &array.1);
+        let done = asked(&mut array, &hooks, json!({ "do": "add", "device": path("new") }));
+        assert!(done["done"].as_str().unwrap().ends_with("is rebuilt as member 1"), "{done}");
+        hooks.end();
+        assert_eq!(std::fs::read_to_string(path("log")).unwrap(), "Fail /second\n");
+        assert_eq!(array.1.failed_last, Some(MemberIndex(1)));
+        drop(array);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::super::args::Members;
 use super::super::open::Found;
 use super::args::Assemble;
-use super::commands::{failed, not_itself, on_engine, refused};
+use super::commands::{Attended, failed, not_itself, refused};
 use super::owner::Owner;
 use super::socket::Sockets;
 use super::state::{Mode, Names, absolute};
@@ -184,7 +184,7 @@ impl Floors {
     /// Starts the array on some devices, and makes it a member of the array that runs.
     pub(super) fn add(
         &mut self,
-        (owner, names): (&mut Owner, &mut Names),
+        array: &mut Attended<'_>,
         options: &Assemble,
         devices: Vec<PathBuf>,
         overwrite: bool,
@@ -199,7 +199,7 @@ impl Floors {
             PathBuf::from(super::super::stack::short_name(&assembly.name, &assembly.array));
         let content =
             found.content().ok_or_else(|| failed("what the array holds cannot be read"))?;
-        let place = of_this_array(&content, &names.array).filter(|_| !overwrite);
+        let place = of_this_array(&content, &array.names.array).filter(|_| !overwrite);
         if place.is_none() {
             consent(&found, &content, overwrite).map_err(|error| refused(&error))?;
         }
@@ -207,27 +207,29 @@ impl Floors {
         let asked = Assemble { members, run: true, ..options.clone() };
         let below = found.clone();
         let name = called.clone();
-        let (lower, taken) = on_engine(owner, move |engine| {
-            let mut open = |path: &Path, sector| open_device(path, sector).map_err(Failure::failed);
-            let lower = match start(&below, &name, (&asked, Mode::Write), &mut open) {
-                Ok(lower) => lower,
-                Err(failure) => return Ok(Err(failure)),
-            };
-            match join(engine, &lower, place) {
-                Ok(taken) => Ok(Ok((lower, taken))),
-                Err(error) => {
-                    Lower::abandon(vec![lower]);
-                    let Some(place) = place else { return Err(error) };
-                    let what =
-                        format!("was member {place}, and cannot come back as it is: {error}");
-                    let hint = "--overwrite adds it as a fresh one";
-                    Ok(Err(Failure::Refused(format!("{} {what}; {hint}", name.display()))))
+        let (lower, taken) = array
+            .on_engine(move |engine| {
+                let mut open =
+                    |path: &Path, sector| open_device(path, sector).map_err(Failure::failed);
+                let lower = match start(&below, &name, (&asked, Mode::Write), &mut open) {
+                    Ok(lower) => lower,
+                    Err(failure) => return Ok(Err(failure)),
+                };
+                match join(engine, &lower, place) {
+                    Ok(taken) => Ok(Ok((lower, taken))),
+                    Err(error) => {
+                        Lower::abandon(vec![lower]);
+                        let Some(place) = place else { return Err(error) };
+                        let what =
+                            format!("was member {place}, and cannot come back as it is: {error}");
+                        let hint = "--overwrite adds it as a fresh one";
+                        Ok(Err(Failure::Refused(format!("{} {what}; {hint}", name.display()))))
+                    }
                 }
-            }
-        })?
-        .map_err(|error| refused(&error))?;
+            })?
+            .map_err(|error| refused(&error))?;
         self.attend(lower, sockets, options).map_err(|error| refused(&error))?;
-        let shown = called.display().to_string();
+        let (names, shown) = (&mut *array.names, called.display().to_string());
         Ok(match taken {
             Some(member) => {
                 names.took_over(member, called);

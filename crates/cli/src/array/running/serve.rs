@@ -11,7 +11,7 @@ use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member};
 use serde_json::{Value, json};
 
 use super::args::Assemble;
-use super::commands;
+use super::commands::{self, Attended};
 use super::floors::Floors;
 use super::hook::Hooks;
 use super::owner::{Ended, Owner};
@@ -85,8 +85,9 @@ fn attend(
                         return outcome(ended);
                     }
                 } else {
-                    let told =
-                        commands::carry_out((&mut owner, &mut names, floors), options, &command);
+                    let (owner, names) = (&mut owner, &mut names);
+                    let attended = Attended { owner, names, hooks };
+                    let told = commands::carry_out(attended, floors, options, &command);
                     let _ = answer.send(told.unwrap_or_else(|error| error));
                 }
             }
@@ -231,7 +232,7 @@ fn let_go_of_replacements(owner: &mut Owner, names: &mut Names) -> Result<bool, 
     Ok(!names.left.is_empty())
 }
 
-fn tell(event: &Event, names: &mut Names, hooks: &Hooks) {
+pub(super) fn tell(event: &Event, names: &mut Names, hooks: &Hooks) {
     match event {
         Event::MemberFailed(member) => {
             let device = names.members[member.at()].as_ref().map(|path| path.display().to_string());
@@ -321,7 +322,7 @@ fn hook(hooks: &Hooks, names: &Names, event: &str, member: Option<usize>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use raidlab_core::contract::{Pacing, Scrub};
     use raidlab_core::{Layout, Level, Sectors};
     use raidlab_engine::{EngineConfig, Member, MemoryMember};
@@ -368,6 +369,7 @@ mod tests {
         engine.fail(MemberIndex(0)).unwrap();
         engine.add(MemberIndex(0), blank()).unwrap();
         assert_eq!(unfinished(&engine), "; member 0 is not rebuilt yet: the next start does it");
+    }
 
     /// An array of two mirrors in memory that runs, without anybody's program.
     fn mirrors() -> (Owner, Names) {
@@ -396,6 +398,5 @@ mod tests {
         let floors = &mut Floors::none();
         let ended = attend((owner, names), &requests, (&options, &stop), floors, &hooks);
         assert!(ended.is_ok(), "{ended:?}");
-    }
     }
 }

@@ -76,6 +76,9 @@ pub(super) fn carry_out(
         let what = "with an overlay nothing else is written to: assemble the array with --write";
         return Err(failed(what));
     }
+    for key in ["member", "distrust"] {
+        command[key].as_str().map_or(Ok(()), |meant| names.is_plain(meant)).map_err(failed)?;
+    }
     let array = &mut array;
     match what.as_str() {
         "fail" => fail(array, &text("member")?, command["force"] == true),

@@ -158,6 +158,22 @@ impl Names {
         self.members.len() / 2
     }
 
+    /// That it can be told what is meant: arrays below may be called by numbers, as those of mdadm often are.
+    pub(super) fn is_plain(&self, text: &str) -> Result<(), String> {
+        let Some(number) = text.parse::<usize>().ok().filter(|number| *number < self.count())
+        else {
+            return Ok(());
+        };
+        let is_called = |place: &usize| self.members[*place].as_deref() == Some(Path::new(text));
+        match (0..self.count()).find(|place| *place != number && is_called(place)) {
+            None => Ok(()),
+            Some(other) => Err(format!(
+                "{text} is the number of a member, and the name of another one: give the number of the one that is \
+                 meant, with a zero before it (0{text} is member {number}; the array called {text} is 0{other})"
+            )),
+        }
+    }
+
     /// The member that is meant by its number or its device.
     pub(super) fn member(&self, text: &str) -> Result<MemberIndex, String> {
         if let Ok(number) = text.parse::<u16>() {
@@ -303,4 +319,32 @@ pub(super) const fn kind(work: Work) -> &'static str {
 /// A path that means the same in every directory; as it is given when it cannot be told.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Arrays below that are called 1 and 0, as they may have been given.
+    #[test]
+    fn a_number_that_is_a_name_is_not_guessed() {
+        let of = |paths: &[&str]| {
+            let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+            Names::new(Mode::Write, &paths, &[Some(0), Some(1)], &[])
+        };
+        let names = of(&["1", "0"]);
+        for (text, other) in [("0", "01"), ("1", "00")] {
+            let why = names.is_plain(text).unwrap_err();
+            let words = format!("(0{text} is member {text}; the array called {text} is {other})");
+            assert!(why.ends_with(&words), "{why}");
+        }
+        for (text, member) in [("00", 0), ("01", 1)] {
+            names.is_plain(text).unwrap();
+            assert_eq!(names.member(text), Ok(MemberIndex(member)));
+        }
+        // What is no number of a member is no question.
+        names.is_plain("5").unwrap();
+        of(&["0", "1"]).is_plain("1").unwrap();
+        of(&["/dev/sdb", "/dev/sdc"]).is_plain("1").unwrap();
+    }
 }

@@ -21,15 +21,20 @@ fn config(name: &str) -> Config {
     config
 }
 
-/// Replacements come after the drives.
-fn driver(name: &str) -> Driver<Volume> {
-    let volume = Volume::new(&config(name)).expect("possible");
-    let places = 2 * usize::from(volume.layout().drives());
-    Driver::over(volume, std::iter::repeat_n(DRIVE.0, places))
+fn filled(name: &str) -> (Driver<Volume>, Vec<u8>) {
+    filled_over(name, DRIVE, FAST)
 }
 
-fn filled(name: &str) -> (Driver<Volume>, Vec<u8>) {
-    let mut driver = driver(name);
+const FAST: Pacing = Pacing::between(u64::MAX, u64::MAX);
+
+/// Over drives of this size; replacements come after the drives.
+fn filled_over(name: &str, drive: Sectors, pacing: Pacing) -> (Driver<Volume>, Vec<u8>) {
+    let mut config = config(name);
+    config.settings.pacing = pacing;
+    config.members.iter_mut().for_each(|member| member.sectors = drive);
+    let volume = Volume::new(&config).expect("possible");
+    let places = 2 * usize::from(volume.layout().drives());
+    let mut driver = Driver::over(volume, std::iter::repeat_n(drive.0, places));
     let capacity = driver.array.capacity().0;
     let bytes: Vec<u8> = (0..capacity).map(|at| (at * 7 + at / 64 + 1) as u8).collect();
     assert_eq!(driver.write(0, &bytes), Outcome::Done);
@@ -190,6 +195,108 @@ fn an_array_that_was_lost_is_rebuilt_as_a_whole() {
         fail(&mut driver, other);
         assert_eq!(driver.read(0, bytes.len() as u32).as_ref(), Ok(&bytes), "{name}");
     }
+}
+
+/// Four stripes, and ranges of a rebuild that are a chunk each: too little of a stripe for its parity to be made of
+/// the whole.
+const WIDE: Sectors = Sectors(512);
+
+/// How fast the lower arrays work on themselves: before the upper one has been anywhere, or after it has been everywhere.
+const PACES: [Pacing; 2] = [FAST, Pacing::between(1 << 10, 1 << 10)];
+
+/// Loses two drives of the second array of five or more each (three, where two are survived), of which others are in
+/// their places then.
+fn lose_second(name: &str, pacing: Pacing) -> (Driver<Volume>, Vec<u8>, Vec<u16>) {
+    let (mut driver, bytes) = filled_over(name, WIDE, pacing);
+    let inner = layout(name).inner.expect("nested");
+    let lost: Vec<u16> = (1..).take(1 + usize::from(inner.survives())).collect();
+    let lost: Vec<u16> = lost.into_iter().map(|drive| inner.drives() + drive).collect();
+    for drive in &lost {
+        fail(&mut driver, *drive);
+        let stale = (0..WIDE.0).map(|at| (at * 31 + u64::from(*drive) * 17) as u8);
+        driver.members[usize::from(*drive)] = stale.collect();
+    }
+    driver.events.clear();
+    (driver, bytes, lost)
+}
+
+#[test]
+fn an_array_made_anew_has_parity_of_what_is_written_to_it() {
+    let names = ["raid5+1(2x5) chunk=64K", "raid6+1(2x7) chunk=64K", "raid4+1(2x5) chunk=64K"];
+    for (name, pacing) in names.iter().flat_map(|name| PACES.map(|pacing| (name, pacing))) {
+        let each = usize::from(layout(name).inner.expect("nested").drives());
+        let (mut driver, bytes, lost) = lose_second(name, pacing);
+        for drive in &lost {
+            command(&mut driver, Admin::Add { member: MemberIndex(*drive), sectors: WIDE });
+        }
+        idle(&mut driver);
+        assert!(driver.events.contains(&Event::Restored(MemberIndex(lost[0]))), "{name}");
+        assert!(!driver.events.contains(&Event::ArrayFailed), "{name}");
+        assert!(driver.members[..each] == driver.members[each..2 * each], "{name}");
+        let work = driver.array.status().work;
+        assert!(work.is_none(), "{name}: all is done: {work:?}");
+        // The other array is lost, and a drive of this one: what was on it is computed.
+        for drive in (1..).take(lost.len()).chain([each as u16]) {
+            fail(&mut driver, drive);
+        }
+        assert_eq!(driver.read(0, bytes.len() as u32).as_ref(), Ok(&bytes), "{name}");
+    }
+}
+
+/// Drives of the second array go at one of their I/Os while it is made anew. Whatever has been written to it by then, it
+/// gives back what was, or is lost again. True if it is.
+fn drives_go(name: &str, pacing: Pacing, going: &[(u16, u16)]) -> bool {
+    let context = format!("{name}, {pacing:?}: {going:?}");
+    let (mut driver, bytes, lost) = lose_second(name, pacing);
+    for drive in &lost {
+        driver.input(Input::Admin(Admin::Add { member: MemberIndex(*drive), sectors: WIDE }));
+    }
+    let (going, mut seen) = (going.to_vec(), [0; 64]);
+    driver.fault = Box::new(move |io| {
+        let seen = &mut seen[io.member.at()];
+        *seen += 1;
+        let is_gone = |(drive, nth): &(u16, u16)| io.member.0 == *drive && *seen > *nth;
+        if going.iter().any(is_gone) { IoOutcome::Gone } else { IoOutcome::Ok }
+    });
+    idle(&mut driver);
+    assert_eq!(driver.read(0, bytes.len() as u32).as_ref(), Ok(&bytes), "{context}");
+    let each = layout(name).inner.expect("nested").drives();
+    if (each..2 * each).all(|one| driver.array.is_failed(MemberIndex(one))) {
+        return true;
+    }
+    for drive in (0..).take(lost.len()) {
+        fail(&mut driver, drive);
+    }
+    assert_eq!(driver.read(0, bytes.len() as u32).as_ref(), Ok(&bytes), "{context}");
+    false
+}
+
+#[test]
+fn drives_that_go_while_their_array_is_made_anew_leave_nothing_wrong() {
+    let mut lost = [0; 2];
+    for (index, name) in ["raid5+1(2x5) chunk=64K", "raid6+1(2x7) chunk=64K"].iter().enumerate() {
+        let inner = layout(name).inner.expect("nested");
+        let each = inner.drives();
+        for (drive, nth) in (0..each).flat_map(|drive| [0, 3, 11].map(|nth| (drive, nth))) {
+            // As many as are survived, one after the other.
+            let nth_of = |n| (each + (drive + n) % each, nth * (1 + n));
+            let going: Vec<(u16, u16)> = (0..inner.survives()).map(nth_of).collect();
+            for pacing in PACES {
+                lost[index] += u32::from(drives_go(name, pacing, &going));
+            }
+        }
+    }
+    // P and Q of a stripe that nobody had made consistent say two things of the drive that went first: what is written
+    // beside it and lost then must not be computed from both.
+    for (first, (then, nth)) in
+        (9..14).flat_map(|first| [(8, 1), (8, 4), (9, 2)].map(|then| (first, then)))
+    {
+        if first != then {
+            drives_go("raid6+1(2x7) chunk=64K", PACES[1], &[(first, 0), (then, nth)]);
+        }
+    }
+    assert_eq!(lost[0], 0, "one parity is always enough for one drive");
+    assert!(lost[1] < 2 * 7 * 3, "and two sometimes");
 }
 
 #[test]

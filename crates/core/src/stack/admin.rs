@@ -112,7 +112,8 @@ impl Stack {
         None
     }
 
-    /// Makes a lost array anew, over the drives in its places.
+    /// Makes a lost array anew, over the drives in its places. They hold anything, so its redundancy is made consistent
+    /// beside what the outer array writes to it.
     fn renew(&mut self, index: usize) {
         let one = &mut self.inner[index];
         let array = new_inner(&one.config, index, one.scratch_base);
@@ -120,6 +121,9 @@ impl Stack {
         if !self.has_payload {
             array = array.without_payload();
         }
+        // It begins now, and not at the start of all time.
+        array.handle(self.now, Input::Wake);
+        array.start_unsynced();
         one.array = array;
         one.waiting.clear();
         self.wakes[index + 1] = None;

@@ -130,6 +130,7 @@ impl Stack {
     /// A lost array is whole again: its fresh drives are.
     fn tell_restored(&mut self, index: usize) {
         let one = &mut self.inner[index];
+        one.array.believe_parity();
         let returned = std::mem::take(&mut one.returned);
         for member in (0..one.members).filter(|member| returned >> member & 1 == 1) {
             let drive = MemberIndex(one.first + member);

@@ -63,6 +63,27 @@ impl Array {
         self.wake_at_start(false);
     }
 
+    /// A new array over drives that hold anything: all of its redundancy is made consistent. Until that is done one
+    /// parity is believed of whoever goes meanwhile, since what it makes of a block that nobody has written is as good
+    /// as any. Two are not before [`believe_parity`](Self::believe_parity): each makes something else of it.
+    pub(crate) fn start_unsynced(&mut self) {
+        if !self.setup.is_redundant() {
+            return;
+        }
+        self.begin_at_start(Todo {
+            resync: Resync::All,
+            trust_parity: self.setup.parities < 2,
+            is_unknown: true,
+            ..Todo::default()
+        });
+    }
+
+    /// All that is in use was written since the start, without a look at older parity: parity is of that everywhere,
+    /// also where no resync has been.
+    pub(crate) fn believe_parity(&mut self) {
+        self.background.believe_parity();
+    }
+
     fn todo(&self, start: &Start<'_>) -> Todo {
         let kept = start.kept.0;
         let resync = match self.setup.settings.consistency {

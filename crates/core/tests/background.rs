@@ -193,6 +193,38 @@ fn a_replacement_takes_over_under_load() {
     }
 }
 
+/// A large write of raid3 takes nearly all the room that there is for its lists, and more where a member has two drives.
+#[test]
+fn a_large_write_has_room_beside_a_replacement() {
+    let sectors = Sectors(8 << 11);
+    for members in [3, 5, 9] {
+        for member in [M(0), M(members - 1)] {
+            let layout = Layout::new(Level::Raid3, members);
+            let config = Config::uniform(layout.clone(), sectors);
+            let mut driver = Driver::new(&config);
+            let capacity = driver.array.capacity().0;
+            let mut bytes: Vec<u8> = (0..capacity).map(|at| (at * 7 + at / 256) as u8).collect();
+            assert_eq!(driver.write(0, &bytes), Outcome::Done);
+            let other = usize::from(members) + member.at();
+            driver.members[other].fill(0x66);
+            driver.input(Input::Admin(Admin::Replace { member, sectors, consent: true }));
+            // Two at once, in parts that no list can join.
+            let half = (4u64 << 11) / u64::from(members - 1) * u64::from(members - 1);
+            let ids = [0, half].map(|at| {
+                let new: Vec<u8> = (at..at + half).map(|at| (at * 3 + at / 64) as u8).collect();
+                bytes[at as usize..(at + half) as usize].copy_from_slice(&new);
+                driver.begin_write(at, &new, false)
+            });
+            driver.run_until_idle(100_000);
+            for id in ids {
+                assert_eq!(driver.outcome(id), Some(Outcome::Done), "{layout}");
+            }
+            assert!(driver.events.contains(&Event::Replaced(member)), "{layout}");
+            assert_eq!(driver.read(0, capacity as u32).as_ref(), Ok(&bytes), "{layout}");
+        }
+    }
+}
+
 #[test]
 fn a_degraded_array_replaces_and_rebuilds() {
     for layout in layouts().into_iter().filter(|l| l.survives() > 0) {

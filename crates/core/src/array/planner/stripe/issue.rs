@@ -28,12 +28,12 @@ impl Array {
         let state = &self.plans[plan];
         // What goes to a member goes to its replacement too.
         let segments = self.requests[state.request].segment_count() << twice;
-        // Interleaved payload takes a node an atom.
+        // Interleaved payload takes a node an atom, for each drive that it goes to.
         let atoms = match self.setup.atom {
             0 => 0,
             atom => {
-                ((state.rows.1 - state.rows.0) / atom) as usize
-                    * usize::from(self.setup.data_chunks)
+                let drives = self.setup.data_chunks + self.members.replacing.count();
+                ((state.rows.1 - state.rows.0) / atom) as usize * usize::from(drives)
             }
         };
         // What is copied to or from the cache.

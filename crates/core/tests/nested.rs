@@ -388,6 +388,22 @@ fn a_scrub_of_all_arrays_is_told_as_one() {
     }
 }
 
+#[test]
+fn a_scrub_of_which_one_array_was_broken_off_is_told_as_broken_off() {
+    for drive in 0..4 {
+        let (mut driver, _) = filled("raid1+0(2x2) chunk=4K");
+        let scrub = Work::Scrub(Scrub::Check);
+        driver.input(Input::Admin(Admin::StartScrub(Scrub::Check)));
+        driver.input(Input::Admin(Admin::Fail(MemberIndex(drive))));
+        idle(&mut driver);
+        let ends = |event: &&Event| {
+            matches!(event, Event::Finished { .. } | Event::Interrupted(Work::Scrub(_)))
+        };
+        let ends: Vec<_> = driver.events.iter().filter(ends).collect();
+        assert_eq!(ends, [&Event::Interrupted(scrub)], "drive {drive}");
+    }
+}
+
 /// What cannot be recovered is told once for all arrays, whichever of them ends last.
 #[test]
 fn a_scrub_of_all_arrays_adds_up_what_they_lost() {

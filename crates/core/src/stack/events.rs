@@ -9,6 +9,8 @@ use crate::units::{MemberIndex, Sectors};
 pub(super) struct Scrubbing {
     /// The first has told that it began.
     begun: bool,
+    /// In one it was broken off.
+    interrupted: bool,
     to_end: usize,
     mismatched: u64,
     lost: u64,
@@ -16,7 +18,7 @@ pub(super) struct Scrubbing {
 
 impl Scrubbing {
     pub(super) const fn of(arrays: usize) -> Self {
-        Self { begun: false, to_end: arrays, mismatched: 0, lost: 0 }
+        Self { begun: false, interrupted: false, to_end: arrays, mismatched: 0, lost: 0 }
     }
 }
 
@@ -138,7 +140,7 @@ impl Stack {
         }
     }
 
-    /// One comparison begins with the first array's and ends with the last.
+    /// One comparison begins with the first array's and ends with the last. It is whole if that of each was.
     fn scrub_event(&mut self, work: Work, event: Event) -> Option<Event> {
         let Some(one) = &mut self.scrubbing else { return Some(event) };
         match event {
@@ -150,18 +152,18 @@ impl Stack {
                 one.mismatched += mismatched.0;
                 one.lost += lost.0;
             }
-            _ => {}
+            _ => one.interrupted = true,
         }
         one.to_end -= 1;
         if one.to_end > 0 {
             return None;
         }
-        let (mismatched, lost) = (Sectors(one.mismatched), Sectors(one.lost));
+        let Scrubbing { interrupted, mismatched, lost, .. } = *one;
         self.scrubbing = None;
-        match event {
-            Event::Interrupted(_) => Some(event),
-            _ => Some(Event::Finished { work, mismatched, lost }),
-        }
+        Some(match interrupted {
+            true => Event::Interrupted(work),
+            false => Event::Finished { work, mismatched: Sectors(mismatched), lost: Sectors(lost) },
+        })
     }
 
     /// The outer array is stopped: now those below it.

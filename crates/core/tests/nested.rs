@@ -404,6 +404,20 @@ fn a_scrub_of_which_one_array_was_broken_off_is_told_as_broken_off() {
     }
 }
 
+#[test]
+fn a_drive_of_an_array_that_is_lost_fails_and_nothing_is_refused() {
+    for name in ["raid0+1(2x2) chunk=4K", "raid5+1(2x3) chunk=4K"] {
+        let (mut driver, bytes) = filled(name);
+        let each = layout(name).inner.expect("nested").drives();
+        for drive in 0..each {
+            fail(&mut driver, drive);
+            assert!(driver.array.is_failed(MemberIndex(drive)), "{name}");
+            assert_eq!(refused(&driver), None, "{name}: drive {drive}");
+        }
+        assert_eq!(driver.read(0, bytes.len() as u32).as_ref(), Ok(&bytes), "{name}");
+    }
+}
+
 /// What cannot be recovered is told once for all arrays, whichever of them ends last.
 #[test]
 fn a_scrub_of_all_arrays_adds_up_what_they_lost() {

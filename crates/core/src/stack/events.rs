@@ -73,8 +73,7 @@ impl Stack {
             Event::MemberFailed(member) => Event::MemberFailed(drive(member)),
             Event::Degraded { .. } => Event::Degraded { missing: self.missing() },
             Event::ArrayFailed => {
-                let array = MemberIndex(index as u16);
-                self.outer.handle(self.now, Input::Admin(Admin::Fail(array)));
+                self.inner_failed(index);
                 return None;
             }
             Event::ReadRecovered(member) => Event::ReadRecovered(drive(member)),
@@ -164,6 +163,14 @@ impl Stack {
             true => Event::Interrupted(work),
             false => Event::Finished { work, mismatched: Sectors(mismatched), lost: Sectors(lost) },
         })
+    }
+
+    /// An inner array is lost, or loses one more drive when it is.
+    fn inner_failed(&mut self, index: usize) {
+        if !self.is_lost(index) {
+            let array = MemberIndex(index as u16);
+            self.outer.handle(self.now, Input::Admin(Admin::Fail(array)));
+        }
     }
 
     /// The outer array is stopped: now those below it.

@@ -453,6 +453,44 @@ fn a_stop_is_told_once_when_all_arrays_have_stopped() {
     assert_eq!(driver.read(0, 8).as_deref(), Ok(&bytes[..8]));
 }
 
+/// Of what the stop flushes on each drive one is gone, and an array with it.
+#[test]
+fn a_stop_ends_though_an_array_is_lost_in_it() {
+    for (name, nth) in
+        [("raid0+1(2x2) chunk=4K", 0), ("raid0+1(2x2) chunk=4K", 1), ("raid0+0(2x2) chunk=4K", 1)]
+    {
+        for drive in 0..4 {
+            let (mut driver, _) = filled(name);
+            let mut flushes = 0;
+            driver.fault = Box::new(move |io| {
+                let is_it = io.op == IoOp::Flush && io.member.0 == drive;
+                flushes += usize::from(is_it);
+                if is_it && flushes > nth { IoOutcome::Gone } else { IoOutcome::Ok }
+            });
+            command(&mut driver, Admin::Stop);
+            idle(&mut driver);
+            let told = |event| driver.events.iter().filter(|one| **one == event).count();
+            let context = format!("{name}, drive {drive}: {:?}", driver.events);
+            assert_eq!(told(Event::MemberFailed(MemberIndex(drive))), 1, "{context}");
+            let is_lost = name.starts_with("raid0+0");
+            assert_eq!(told(Event::ArrayFailed), usize::from(is_lost), "{context}");
+            assert_eq!(told(Event::Stopped), usize::from(!is_lost), "{context}");
+        }
+    }
+    // A drive that fails when its array has stopped counts it no second time.
+    let (mut driver, _) = filled("raid0+1(3x2) chunk=4K");
+    fail(&mut driver, 0);
+    driver.events.clear();
+    driver.input(Input::Admin(Admin::Stop));
+    driver.input(Input::Admin(Admin::Fail(MemberIndex(1))));
+    let told = |driver: &Driver<Volume>| driver.events.contains(&Event::Stopped);
+    while !driver.work.is_empty() {
+        assert!(!told(&driver), "not before all drives are flushed");
+        driver.step(0);
+    }
+    assert!(told(&driver));
+}
+
 #[test]
 fn a_drive_is_replaced_while_it_serves() {
     for drive in 0..8 {

@@ -72,10 +72,7 @@ impl Stack {
         Some(match event {
             Event::MemberFailed(member) => Event::MemberFailed(drive(member)),
             Event::Degraded { .. } => Event::Degraded { missing: self.missing() },
-            Event::ArrayFailed => {
-                self.inner_failed(index);
-                return None;
-            }
+            Event::ArrayFailed => return self.inner_failed(index),
             Event::ReadRecovered(member) => Event::ReadRecovered(drive(member)),
             Event::Corrected { member, at, len } => {
                 Event::Corrected { member: drive(member), at, len }
@@ -102,7 +99,7 @@ impl Stack {
             Event::Restored(member) => Event::Restored(drive(member)),
             Event::Replaced(member) => Event::Replaced(drive(member)),
             Event::ReplacementFailed(member) => Event::ReplacementFailed(drive(member)),
-            Event::Stopped => return self.inner_stopped(),
+            Event::Stopped => return self.inner_stopped(index),
             Event::JournalFailed | Event::Refused(_) => event,
         })
     }
@@ -166,11 +163,13 @@ impl Stack {
     }
 
     /// An inner array is lost, or loses one more drive when it is.
-    fn inner_failed(&mut self, index: usize) {
+    fn inner_failed(&mut self, index: usize) -> Option<Event> {
         if !self.is_lost(index) {
             let array = MemberIndex(index as u16);
             self.outer.handle(self.now, Input::Admin(Admin::Fail(array)));
         }
+        // It never says that it has stopped.
+        self.inner_stopped(index)
     }
 
     /// The outer array is stopped: now those below it.
@@ -178,7 +177,7 @@ impl Stack {
         self.stopping = Some(0);
         for index in 0..self.inner.len() {
             if self.is_lost(index) {
-                self.inner_stopped().into_iter().for_each(|event| {
+                self.inner_stopped(index).into_iter().for_each(|event| {
                     self.outputs.push_back(Output::Event(event));
                 });
                 continue;
@@ -187,13 +186,15 @@ impl Stack {
         }
     }
 
-    fn inner_stopped(&mut self) -> Option<Event> {
+    /// An inner array has stopped, or is lost, in a stop of all. Without too many of them nothing was.
+    fn inner_stopped(&mut self, index: usize) -> Option<Event> {
         let stopped = self.stopping.as_mut()?;
-        *stopped += 1;
-        let all = *stopped == self.inner.len();
-        if all {
-            self.stopping = None;
+        *stopped |= 1 << index;
+        if stopped.count_ones() as usize != self.inner.len() {
+            return None;
         }
-        all.then_some(Event::Stopped)
+        self.stopping = None;
+        let is_lost = self.outer.reason_against(Admin::Stop).is_some();
+        (!is_lost).then_some(Event::Stopped)
     }
 }

@@ -65,8 +65,8 @@ pub struct Stack {
     wakes: Vec<Option<Time>>,
     told_wake: Option<Time>,
     scrubbing: Option<Scrubbing>,
-    /// A stop under way: how many of the inner arrays are stopped, once the outer one is.
-    stopping: Option<usize>,
+    /// A stop under way: the inner arrays that have stopped or are lost, a bit for each, once the outer one has.
+    stopping: Option<u128>,
     now: Time,
 }
 

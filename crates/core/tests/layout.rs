@@ -179,6 +179,45 @@ fn names_say_what_differs() {
 }
 
 #[test]
+fn names_of_all_nested_levels_are_read_back() {
+    let members = |level: Level| match level {
+        Level::Raid3 => 5,
+        _ => 4,
+    };
+    let chunks = [None, Some(Sectors(128)), Some(Sectors(256)), Some(Sectors(1024))];
+    let with = |layout: Layout, chunk: Option<Sectors>| match chunk {
+        Some(chunk) => layout.with_chunk(chunk),
+        None => layout,
+    };
+    let mut names = std::collections::BTreeMap::new();
+    for (outer, inner) in
+        Level::ALL.into_iter().flat_map(|outer| Level::ALL.map(|inner| (outer, inner)))
+    {
+        for (above, below) in chunks.into_iter().flat_map(|one| chunks.map(|other| (one, other))) {
+            let inner = with(Layout::new(inner, members(inner)), below);
+            let layout = with(Layout::new(outer, members(outer)).over(inner), above);
+            if layout.check().is_err() {
+                continue;
+            }
+            let name = layout.to_string();
+            assert_eq!(name.parse::<Layout>().as_ref(), Ok(&layout), "{name}");
+            let same = names.insert(name.clone(), layout.clone());
+            assert!(same.is_none_or(|same| same == layout), "{name} names two");
+        }
+    }
+    assert!(names.len() > 200, "{}", names.len());
+    for (name, is) in [
+        ("linear+0(2x2) outer-chunk=64K", "linear+0(2x2) outer-chunk=64K"),
+        ("linear+0(2x2) chunk=64K", "linear+0(2x2) chunk=64K"),
+        ("linear+0(2x2) outer-chunk=512K", "linear+0(2x2)"),
+        ("raid1+0(2x2) outer-chunk=64K", "raid1+0(2x2) chunk=64K"),
+        ("raid5+0(2x3) chunk=64K outer-chunk=64K", "raid5+0(2x3) chunk=64K"),
+    ] {
+        assert_eq!(name.parse::<Layout>().map(|layout| layout.to_string()), Ok(is.into()));
+    }
+}
+
+#[test]
 fn what_each_level_survives() {
     let new = Layout::new;
     for (layout, survives) in [

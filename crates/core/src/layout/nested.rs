@@ -71,14 +71,13 @@ impl Layout {
         write!(f, "{}({}x{})", name(inner.level, self.level), self.members, inner.members)?;
         inner.write_parameters("", f)?;
         let mut outer = self.upper();
-        let is_as_below = inner.level.has_chunks() && self.chunk == inner.chunk;
-        if self.level.has_chunks() && (is_as_below || !inner.level.has_chunks()) {
-            if !is_as_below && self.chunk != DEFAULT_CHUNK {
-                write!(f, " chunk={}", Size(self.chunk.bytes()).short())?;
+        if self.level.has_chunks() {
+            let unnamed = if inner.level.has_chunks() { inner.chunk } else { DEFAULT_CHUNK };
+            if self.chunk != unnamed {
+                // Without a prefix it would be the lower level's, where that takes one: linear does, and has no chunks.
+                let prefix = if inner.level.takes(Parameter::Chunk) { OUTER } else { "" };
+                write!(f, " {prefix}chunk={}", Size(self.chunk.bytes()).short())?;
             }
-            outer.chunk = DEFAULT_CHUNK;
-        } else if self.level.has_chunks() {
-            write!(f, " {OUTER}chunk={}", Size(self.chunk.bytes()).short())?;
             outer.chunk = DEFAULT_CHUNK;
         }
         outer.write_parameters(OUTER, f)

@@ -217,6 +217,15 @@ impl Size {
     }
 }
 
+/// What the digits behind a point make of a unit; `None` when that is no whole number. As on paper, from the last digit
+/// on: in binary fractions most decimal ones are not there.
+fn part_of(digits: &str, scale: u64) -> Option<u64> {
+    digits.bytes().rev().try_fold(0, |carry, digit| {
+        let product = u64::from(digit - b'0') * scale + carry;
+        product.is_multiple_of(10).then_some(product / 10)
+    })
+}
+
 impl std::str::FromStr for Size {
     type Err = String;
 
@@ -230,17 +239,16 @@ impl std::str::FromStr for Size {
         };
         let unit = unit.trim().to_ascii_lowercase();
         let scale = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?.1;
-        let bytes = if number.contains('.') {
-            let value = number.parse::<f64>().map_err(|_| wrong())? * scale as f64;
-            if value.fract() != 0.0 || value >= (1u64 << 63) as f64 {
-                return Err(format!("`{text}` is not a whole number of bytes"));
-            }
-            value as u64
-        } else {
-            let value = number.parse::<u64>().map_err(|_| wrong())?;
-            value.checked_mul(scale).ok_or_else(|| format!("`{text}` is too large"))?
-        };
-        Ok(Self(bytes))
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if fraction.contains('.') || whole.is_empty() && fraction.is_empty() {
+            return Err(wrong());
+        }
+        let value = if whole.is_empty() { Ok(0) } else { whole.parse::<u64>() };
+        let value = value.map_err(|_| wrong())?;
+        let part = part_of(fraction, scale)
+            .ok_or_else(|| format!("`{text}` is not a whole number of bytes"))?;
+        let bytes = value.checked_mul(scale).and_then(|bytes| bytes.checked_add(part));
+        Ok(Self(bytes.ok_or_else(|| format!("`{text}` is too large"))?))
     }
 }
 
@@ -301,6 +309,46 @@ mod tests {
             (8_000_000_000_000, "8TB"),
         ] {
             assert_eq!(Size(bytes).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_point_is_read_as_exactly_as_a_whole_number() {
+        for (text, bytes) in [
+            ("1.005TB", 1_005_000_000_000),
+            ("1.005kB", 1_005),
+            ("1.001kB", 1_001),
+            ("0.001kB", 1),
+            (".5K", 512),
+            ("1.K", 1_024),
+            ("0.0", 0),
+            ("4096.000", 4_096),
+            ("00000000000000000000000001.50KiB", 1_536),
+            ("1.1000000000000000000000000000000000000000000000000kB", 1_100),
+            // A byte, in all the digits that it takes.
+            ("0.0000000000009094947017729282379150390625TiB", 1),
+            ("16777215.9999999999990905052982270717620849609375TiB", u64::MAX),
+            ("18446744.073709551615TB", u64::MAX),
+            ("9007.199254740993TB", 9_007_199_254_740_993),
+        ] {
+            assert_eq!(text.parse::<Size>(), Ok(Size(bytes)), "{text}");
+        }
+        for (text, words) in [
+            ("1.0005kB", "`1.0005kB` is not a whole number of bytes"),
+            ("0.1K", "is not a whole number of bytes"),
+            ("1.00000000000000000000000000001K", "is not a whole number of bytes"),
+            ("9007.1992547409931TB", "is not a whole number of bytes"),
+            ("16777216.0TiB", "is too large"),
+            ("18446744.073709551616TB", "is too large"),
+            ("16777216TiB", "is too large"),
+            (".", "is not a size; write a number and a unit"),
+            (".K", "is not a size"),
+            ("1.2.3K", "is not a size"),
+            ("1..K", "is not a size"),
+            ("99999999999999999999", "is not a size"),
+        ] {
+            let error = text.parse::<Size>().expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
         }
     }
 

@@ -97,6 +97,39 @@ fn a_request_goes_on_when_work_ends_that_waits_for_another() {
     bench.idle();
 }
 
+/// Writes of a batch that are one to plan wait for work as one, and are answered each, also when the array fails.
+#[test]
+fn all_writes_of_a_batch_that_waits_for_work_are_answered() {
+    let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(8));
+    let mut waited = 0;
+    for steps in 0..40 {
+        let mut config = config(&layout, Limits::default());
+        config.settings.resync_tick = Some(Nanos(40));
+        config.settings.cached_stripes = 2;
+        let mut bench = Bench::new(&config, 1);
+        bench.fail(0);
+        bench.add(0);
+        for _ in 0..steps {
+            bench.step();
+        }
+        let under_way = bench.driver.work.len();
+        bench.driver.input(Input::Plug);
+        let ids: Vec<_> =
+            (0..3).map(|n| bench.driver.begin_write(24 + 8 * n, &[n as u8; 8], false)).collect();
+        bench.driver.input(Input::Unplug);
+        let waits = bench.driver.work.len() == under_way;
+        waited += usize::from(waits && !bench.has(Event::Restored(M(0))));
+        bench.fail(1);
+        bench.fail(2);
+        while bench.step() {}
+        for id in ids {
+            assert!(bench.driver.outcome(id).is_some(), "{id:?} after {steps} steps");
+        }
+        assert_ne!(bench.driver.write(0, &[1; 8]), Outcome::Done, "and the next, {steps} steps");
+    }
+    assert!(waited > 0, "some waited");
+}
+
 /// raid1 of md counts a range that it copies on every member alike, so reads go to the first, from which it copies, and
 /// not to those that have nothing to do.
 #[test]

@@ -78,6 +78,9 @@ impl Array {
         let outcome = self.refused_outcome();
         self.outputs.push_back(Output::Reply { id, outcome });
         self.requests.slots.remove(slot);
+        while let Some(id) = self.requests.take_joined(slot) {
+            self.outputs.push_back(Output::Reply { id, outcome });
+        }
         self.stop_when_quiet(None);
     }
 

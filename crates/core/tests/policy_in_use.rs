@@ -1,7 +1,7 @@
 //! Policies as the array uses them: which member each read goes to.
 
-use crate::support::Driver;
-use raidlab_core::contract::{IoOp, Outcome, Segment};
+use crate::support::{Driver, Work};
+use raidlab_core::contract::{Admin, Event, Input, IoOp, MemberIo, Outcome, Segment};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Array, Config, Layout, Level, MemberIndex, Sectors};
 
@@ -55,6 +55,48 @@ fn a_long_read_is_split_among_the_members_in_service() {
     assert_eq!(driver.read(0, 40).as_ref(), Ok(&bytes));
     let sent: Vec<_> = driver.log.iter().map(|io| (io.member.0, io.at.0, io.len)).collect();
     assert_eq!(sent, [(0, 0, 20), (2, 20, 20)]);
+}
+
+/// What is in flight to the drive that goes is no load of the one that comes.
+#[test]
+fn a_replacement_has_the_load_that_is_its_own() {
+    const SECTORS: Sectors = Sectors(1 << 16);
+    let read_policy = "gmirror-load".parse().expect("a policy");
+    let layout = Layout::new(Level::Raid1, 2);
+    let mut config = Config { read_policy, ..Config::uniform(layout, SECTORS) };
+    config.settings.pacing.most = u64::MAX;
+    for (op, of) in [IoOp::Read, IoOp::Write].into_iter().flat_map(|op| [0, 1].map(|of| (op, of))) {
+        let mut driver = Driver::new(&config);
+        let (member, sectors) = (MemberIndex(of), SECTORS);
+        driver.input(Input::Admin(Admin::Replace { member, sectors, consent: true }));
+        let is_last = |io: &MemberIo| io.op == IoOp::Flush && io.member.0 == 2 + of;
+        let token = driver.buffer(vec![0; 8]);
+        // What is in flight with the flush after the copy is so when the drives change places.
+        while !driver.events.contains(&Event::Replaced(member)) {
+            let work = driver.work.len();
+            if driver.work.iter().any(|work| matches!(work, Work::Io(io) if is_last(io))) {
+                for index in 0..8 {
+                    driver.submit(op, index * 64, &[Segment { token, offset: 0, len: 8 }]);
+                }
+                (0..work).for_each(|_| driver.step(0));
+            } else if work > 0 {
+                driver.step(0);
+            } else {
+                driver.now = driver.wake.take().expect("it goes on").max(driver.now);
+                driver.input(Input::Wake);
+            }
+        }
+        assert!(!driver.work.is_empty(), "{op:?} {of}");
+        driver.run();
+        driver.log.clear();
+        for at in 0..40 {
+            // None is near another.
+            driver.read(at * 24_000 % 65_000, 8).expect("readable");
+        }
+        let on = |member| driver.log.iter().filter(|io| io.member == MemberIndex(member)).count();
+        // What both had to do before is no longer there soon; an I/O that never ends would be.
+        assert!(on(0).min(on(1)) >= 12, "{op:?} {of}: {} and {}", on(0), on(1));
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@
 //! Source: FreeBSD `sys/geom/mirror`. Writes count as in flight and are not otherwise seen.
 
 use super::{CopyCandidate, IoKind, MemberIo};
-use crate::units::Sector;
+use crate::units::{MemberIndex, Sector};
 
 /// One I/O in flight.
 const SCALE: u32 = 256;
@@ -74,6 +74,10 @@ impl GmirrorLoad {
     pub(super) fn completed(&mut self, io: MemberIo) {
         let member = &mut self.members[io.member.at()];
         member.in_flight = member.in_flight.saturating_sub(1);
+    }
+
+    pub(super) fn replaced(&mut self, member: MemberIndex, in_flight: u32) {
+        self.members[member.at()].in_flight = in_flight;
     }
 
     pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {

@@ -10,7 +10,7 @@ use super::least_busy::least_busy;
 use super::md::Md;
 use super::md_2_6::Md26;
 use super::{CopyCandidate, MemberIo, MemberTraits, ReadContext, ReadPolicy, Split};
-use crate::units::{Sectors, Time};
+use crate::units::{MemberIndex, Sectors, Time};
 
 /// What an array remembers for its read policy.
 ///
@@ -146,6 +146,14 @@ impl PolicyState {
             Rule::Load2004(load) => load.completed(now, io, sent_at),
             Rule::Load(load) => load.completed(io),
             _ => {}
+        }
+    }
+
+    /// Another drive is a member from now on, which has so many I/Os in flight: these it is told the end of, and of
+    /// none that were sent to the drive before.
+    pub(crate) fn replaced(&mut self, member: MemberIndex, in_flight: u32) {
+        if let Rule::Load(load) = &mut self.rule {
+            load.replaced(member, in_flight);
         }
     }
 

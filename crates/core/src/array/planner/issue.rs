@@ -41,6 +41,17 @@ impl Array {
         self.outputs.push_back(Output::MemberIo(io));
     }
 
+    /// The drives of a member and of its replacement change places, and what is in flight to them with them. What the
+    /// policy was told of the one that goes it will not be told the end of, and the other way round.
+    pub(super) fn swap_members(&mut self, member: MemberIndex, other: MemberIndex) {
+        self.ios.swap_members(member, other);
+        if self.setup.policy_watches {
+            let is_its_own = |io: &IoState| io.member == member && !io.meta;
+            let in_flight = self.ios.slots.used().filter(|(_, io)| is_its_own(io)).count();
+            self.policy.replaced(member, in_flight as u32);
+        }
+    }
+
     /// Counts one more I/O of an owner, to a member.
     #[inline(always)]
     pub(super) fn count_in(&mut self, owner: Owner, member: MemberIndex) {

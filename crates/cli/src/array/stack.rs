@@ -3,7 +3,7 @@
 //! Devices are put together by the array that their superblocks name. What such an array holds is looked at as a device
 //! is: where it carries a superblock, it is a device of the array that this one names, on any number of floors.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use raidlab_metadata::md::Inspected;
@@ -256,6 +256,9 @@ fn devices(groups: &[Group], of: &Group) -> Vec<PathBuf> {
             None => all.push(part.path.clone()),
         }
     }
+    // A physical volume may have several members of a volume.
+    let mut seen = HashSet::new();
+    all.retain(|path| seen.insert(path.clone()));
     for below in &of.below {
         if let Some(group) = groups.iter().find(|group| group.array == *below) {
             all.extend(devices(groups, group));

@@ -226,7 +226,7 @@ fn a_replacement_takes_over_under_load() {
     }
 }
 
-/// A large write of raid3 takes nearly all the room that there is for its lists, and more where a member has two drives.
+/// A large write of raid3 takes nearly all the room there is for its lists, and more where a member has two drives.
 #[test]
 fn a_large_write_has_room_beside_a_replacement() {
     let sectors = Sectors(8 << 11);

@@ -201,7 +201,7 @@ fn an_array_that_was_lost_is_rebuilt_as_a_whole() {
 /// the whole.
 const WIDE: Sectors = Sectors(512);
 
-/// How fast the lower arrays work on themselves: before the upper one has been anywhere, or after it has been everywhere.
+/// How fast the lower arrays work on themselves: before the upper one was anywhere, or after it was everywhere.
 const PACES: [Pacing; 2] = [FAST, Pacing::between(1 << 10, 1 << 10)];
 
 /// Loses two drives of the second array of five or more each (three, where two are survived), of which others are in
@@ -243,8 +243,8 @@ fn an_array_made_anew_has_parity_of_what_is_written_to_it() {
     }
 }
 
-/// Drives of the second array go at one of their I/Os while it is made anew. Whatever has been written to it by then, it
-/// gives back what was, or is lost again. True if it is.
+/// Drives of the second array go at one of their I/Os while it is made anew. Whatever has been written to it by then,
+/// it gives back what was, or is lost again. True if it is.
 fn drives_go(name: &str, pacing: Pacing, going: &[(u16, u16)]) -> bool {
     let context = format!("{name}, {pacing:?}: {going:?}");
     let (mut driver, bytes, lost) = lose_second(name, pacing);

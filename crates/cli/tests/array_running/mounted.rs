@@ -252,14 +252,16 @@ fn an_array_goes_on_without_a_file_that_somebody_else_unmounts() {
 #[test]
 fn an_array_whose_file_cannot_be_mounted_ends_in_order() {
     const TEST: &str = "an_array_whose_file_cannot_be_mounted_ends_in_order";
-    if !can_mount(TEST, &["setpriv"]) {
+    if !can_mount(TEST, &["setpriv", "timeout"]) {
         return;
     }
     let flags = &["--bitmap", "internal", "--assume-clean"];
     let harness = Harness::new("running-unmountable", "raid1", 2, flags);
     let served = harness.path("served");
     let assembling = harness.assembling(&["0", "1"], &["--write", "--fuse", &served]);
-    let mut without = Command::new("setpriv");
+    // Nothing depends on the time while all is well.
+    let mut without = Command::new("timeout");
+    without.args(["--signal=KILL", "60", "setpriv"]);
     without.args(["--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]);
     without.arg(assembling.get_program()).args(assembling.get_args());
     let ran = without.output().unwrap();

@@ -129,8 +129,8 @@ impl Connection {
         self.starved.is_some() && !self.is_greedy
     }
 
-    /// Whether it has memory that others wait for, since `short` or longer, and it is the client's turn to go on, and it
-    /// goes on too slowly or not at all.
+    /// Whether it has memory that others wait for, it is the client's turn to go on, and it goes on too slowly or not
+    /// at all; by when the others began to wait, and how long it has.
     pub(super) fn is_too_slow(&mut self, now: Instant, times: (Instant, Duration)) -> bool {
         if self.held == 0 || self.writing.is_none() && self.parts.is_empty() {
             self.pace.is_fine();

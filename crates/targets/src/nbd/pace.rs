@@ -1,4 +1,4 @@
-//! Whether a client makes enough of the memory that it has, while others wait for memory.
+//! Whether a client gets on with the memory that it has, while others wait for memory.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ const PART: u64 = 8;
 pub(super) struct Pace {
     /// When anything moved last.
     since: Instant,
-    /// Bytes of answers and of data of writes that moved, and those of memory that was given back, since the trial began.
+    /// Bytes of answers and of data of writes that moved, and of memory that was given back, since the trial began.
     done: u64,
     /// Since when it is watched while others wait, and what it is to have done by the end of that.
     trial: Option<(Instant, u64)>,

@@ -1,4 +1,5 @@
-//! Many requests at once whose answers need nothing of the members: each is answered, without another word of the client.
+//! Many requests at once whose answers need nothing of the members: each is answered, without another word of the
+//! client.
 
 use std::time::Duration;
 

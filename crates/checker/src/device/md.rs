@@ -85,7 +85,12 @@ impl Ground {
         Self { total, start, data, superblock, bitmap, list, log }
     }
 
-    /// Sectors of the log of partial parity.
+    /// Where a sector is from the superblock on.
+    const fn offset(&self, at: u64) -> i32 {
+        at as i32 - self.superblock as i32
+    }
+
+    /// Sectors of the log of partial parity, or of the journal.
     pub(super) const fn log(&self) -> u32 {
         self.log.1 as u32
     }
@@ -200,17 +205,33 @@ pub(super) fn grounds(array: &Array, config: &Config, version: Version) -> Vec<G
     members().chain(members()).chain([log]).collect()
 }
 
+/// What an array keeps beside data on a device.
+fn beside(config: &Config, ground: &Ground) -> (Features, Aside) {
+    let (bitmap, log) = (ground.bitmap, ground.log);
+    match (config.settings.consistency, config.settings.log_header) {
+        (Consistency::Journal { .. }, _) => (Features::JOURNAL, Aside::Nothing),
+        (Consistency::Bitmap { .. }, _) => {
+            (Features::BITMAP, Aside::Bitmap(ground.offset(bitmap.0)))
+        }
+        (Consistency::PartialParity { .. }, most) => {
+            let features = if most == Some(SEVERAL) { Features::PPLS } else { Features::PPL };
+            let (offset, size) = (ground.offset(log.0) as i16, log.1 as u16);
+            (features, Aside::PartialParity { offset, size })
+        }
+        _ => (Features(0), Aside::Nothing),
+    }
+}
+
 /// The superblock of a member of a new array, or of its log device, whose number comes behind those of members.
 fn superblock(config: &Config, version: Version, ground: &Ground, number: u16) -> Superblock {
     let (level, layout) = word(&config.layout).expect("a level that md has was asked for");
     let members = config.layout.members;
     let is_v0 = version == Version::V0_90;
     let has_bitmap = ground.bitmap.1 > 0;
-    let has_journal = ring(config).is_some();
     let places = 0..members;
     let role = |number: usize| match u16::try_from(number) {
         Ok(place) if place < members => Role::Member(place),
-        Ok(place) if place == members && has_journal => Role::Journal,
+        Ok(place) if place == members && ring(config).is_some() => Role::Journal,
         _ => Role::Spare,
     };
     let line = |place: u16| V0Device {
@@ -236,23 +257,7 @@ fn superblock(config: &Config, version: Version, ground: &Ground, number: u16) -
         own: table.get(usize::from(number)).copied().unwrap_or_default(),
         table,
     };
-    let offset = |at: u64| at as i32 - ground.superblock as i32;
-    let aside = match ground.log.1 {
-        _ if has_journal => Aside::Nothing,
-        0 if has_bitmap => Aside::Bitmap(offset(ground.bitmap.0)),
-        0 => Aside::Nothing,
-        size => {
-            let offset = offset(ground.log.0) as i16;
-            Aside::PartialParity { offset, size: size as u16 }
-        }
-    };
-    let features = match (aside, config.settings.log_header) {
-        (Aside::Bitmap(_), _) => Features::BITMAP,
-        (Aside::PartialParity { .. }, Some(SEVERAL)) => Features::PPLS,
-        (Aside::PartialParity { .. }, _) => Features::PPL,
-        _ if has_journal => Features::JOURNAL,
-        _ => Features(0),
-    };
+    let (features, aside) = beside(config, ground);
     Superblock {
         features,
         array: IDENTITY,
@@ -276,7 +281,7 @@ fn superblock(config: &Config, version: Version, ground: &Ground, number: u16) -
         bad_blocks: BadBlockLog {
             shift: 0,
             size: ground.list.1 as u16,
-            offset: if is_v0 { 0 } else { offset(ground.list.0) },
+            offset: if is_v0 { 0 } else { ground.offset(ground.list.0) },
         },
         updated: 0,
         events: u64::from(is_v0),
@@ -429,8 +434,8 @@ impl Drives {
         }
     }
 
-    /// What a drive that is to come back shows a running array, whose superblock says this, and which is kept consistent
-    /// so.
+    /// What a drive that is to come back shows a running array, whose superblock says this and which is kept
+    /// consistent so.
     #[must_use]
     pub fn returning(
         &self,

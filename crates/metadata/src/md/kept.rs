@@ -255,13 +255,7 @@ impl Kept {
         }
         one.events = said.events;
         one.updated = device_numbers.now;
-        // What is under way stands in the journal.
-        one.resync = match said.clean || said.journal {
-            // With logs of partial parity 0 says that the array was not stopped cleanly, and nothing else.
-            true if one.features.has_ppl() => said.synced_to.0.max(LEAST_SYNCED),
-            true => said.synced_to.0,
-            false => 0,
-        };
+        one.resync = resync(one, said);
         if let Some(journal) = &mut self.journal {
             one.recovery = journal.retire(said.journal_tail);
             return self.put_frame(into);
@@ -398,6 +392,17 @@ impl Kept {
         one.updated = device_numbers.now;
         one.emit(&mut self.frame).ok()?;
         Some((Sector(one.super_offset), self.frame.clone()))
+    }
+}
+
+/// Up to where redundancy is consistent, as a superblock is to say it.
+fn resync(one: &Superblock, said: &Said) -> u64 {
+    match said.clean || said.journal {
+        // With logs of partial parity 0 says that the array was not stopped cleanly, and nothing else.
+        true if one.features.has_ppl() => said.synced_to.0.max(LEAST_SYNCED),
+        // What is under way stands in the journal, where there is one.
+        true => said.synced_to.0,
+        false => 0,
     }
 }
 

@@ -22,6 +22,7 @@ mod geometry_oracle;
 mod geometry_tables;
 mod keys;
 mod layout;
+mod lists;
 mod logs;
 mod model;
 mod nested;

@@ -157,15 +157,15 @@ impl RecordWriter {
         self.generation = Generation::new(epoch);
     }
 
-    /// What the list of bad blocks of a device is to say with the next superblock, in formats that have one.
+    /// What the list of bad blocks of a device is to say with the next superblock, in formats that have one; false when
+    /// that does not fit, and the superblock must not be written.
+    #[must_use]
     pub fn list_bad_blocks(
         &mut self,
         device: MemberIndex,
         ranges: impl Iterator<Item = (Sector, Sectors)>,
-    ) {
-        if let Some(kept) = self.places[device.at()].md_mut() {
-            kept.list_bad_blocks(ranges);
-        }
+    ) -> bool {
+        self.places[device.at()].md_mut().is_none_or(|kept| kept.list_bad_blocks(ranges))
     }
 
     /// What stands of a record of partial parity in a header of md's.

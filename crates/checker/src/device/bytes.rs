@@ -455,15 +455,15 @@ impl Drives {
         self.bytes = Some(records);
     }
 
-    /// What the list of bad blocks of a drive is to say with its next superblock.
+    /// What the list of bad blocks of a drive is to say with its next superblock; false when that does not fit.
+    #[must_use]
     pub fn list_bad_blocks(
         &mut self,
         device: MemberIndex,
         ranges: impl Iterator<Item = (Sector, Sectors)>,
-    ) {
-        if let Some(records) = &mut self.bytes {
-            records.writer.list_bad_blocks(device, ranges);
-        }
+    ) -> bool {
+        let records = self.bytes.as_mut();
+        records.is_none_or(|records| records.writer.list_bad_blocks(device, ranges))
     }
 
     /// Sends a part of a record as bytes; whether more of it follows.

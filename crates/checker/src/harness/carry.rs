@@ -117,8 +117,15 @@ impl Harness {
             return;
         }
         let hash = Self::payload_hash(&values);
-        if part == 0 && matches!(record, Record::Superblock(_)) && self.array.keeps_bad_blocks() {
-            self.drives.list_bad_blocks(member, self.array.listed_blocks(member));
+        if part == 0
+            && matches!(record, Record::Superblock(_))
+            && self.array.keeps_bad_blocks()
+            && !self.drives.list_bad_blocks(member, self.array.listed_blocks(member))
+        {
+            self.violate(format!(
+                "drive {} has more bad blocks than its list has room for",
+                member.0
+            ));
         }
         let part_of = (member, record, part);
         let (ticket, more) = self.drives.send_record(part_of, at.0, &values, flush);

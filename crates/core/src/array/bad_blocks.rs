@@ -48,9 +48,10 @@ impl BadBlocks {
         true
     }
 
-    /// Takes a range out, because it was written. When that would make two of one and there is no
-    /// room, the rest of it stays listed on one side only as long as it is bad: never less.
-    pub(super) fn remove(&mut self, from: u64, to: u64) {
+    /// Takes a range out, because it was written; false when that would make two of one and there is no room, which
+    /// leaves all of it listed: never less.
+    #[must_use]
+    pub(super) fn remove(&mut self, from: u64, to: u64) -> bool {
         let mut index = self.ranges.partition_point(|range| range.1 <= from);
         while let Some(&(start, end)) = self.ranges.get(index)
             && start < to
@@ -66,11 +67,12 @@ impl BadBlocks {
                     self.ranges[index].1 = from;
                     self.ranges.insert(index + 1, (to, end));
                 }
-                // No room for two: the whole range stays listed.
-                (true, true) => {}
+                // The whole range stays listed.
+                (true, true) => return false,
             }
             index += 1;
         }
+        true
     }
 
     /// The pieces of it that lie in `from..to`, in order.
@@ -80,9 +82,24 @@ impl BadBlocks {
         rest.map(move |range| (range.0.max(from), range.1.min(to)))
     }
 
-    /// Entries of a list on a medium that it takes, each of which names so many sectors at most.
-    pub(super) fn entries(&self, most: u64) -> u64 {
-        self.ranges.iter().map(|(from, to)| (to - from).div_ceil(most)).sum()
+    /// What this list or another names, in order; what overlaps or touches is one range.
+    pub(super) fn with<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (u64, u64)> + 'a {
+        let mut left = [self.ranges.iter().peekable(), other.ranges.iter().peekable()];
+        let mut next = move |most: u64| {
+            let first = |at: &mut std::iter::Peekable<std::slice::Iter<'_, (u64, u64)>>| {
+                at.peek().map_or(u64::MAX, |range| range.0)
+            };
+            let [one, two] = &mut left;
+            let from = if first(one) <= first(two) { one } else { two };
+            from.next_if(|range| range.0 <= most).copied()
+        };
+        std::iter::from_fn(move || {
+            let (from, mut to) = next(u64::MAX)?;
+            while let Some(more) = next(to) {
+                to = to.max(more.1);
+            }
+            Some((from, to))
+        })
     }
 
     pub(super) fn clear(&mut self) {
@@ -110,7 +127,7 @@ mod tests {
             if bad {
                 assert!(list.insert(from, to));
             } else {
-                list.remove(from, to);
+                assert!(list.remove(from, to));
             }
             known[from as usize..to as usize].fill(bad);
             for at in 0..64 {
@@ -131,9 +148,25 @@ mod tests {
         assert!(list.insert(8, 10), "joins the two");
         assert_eq!(list.iter().collect::<Vec<_>>(), [(0, 11)]);
         assert!(list.insert(20, 21));
-        list.remove(4, 5);
+        assert!(!list.remove(4, 5));
         assert_eq!(list.first_in(4, 5), Some(4), "no room for two halves: all stays listed");
         list.clear();
         assert!(list.is_empty());
+    }
+
+    #[test]
+    fn two_lists_name_together_what_either_does() {
+        let of = |ranges: &[(u64, u64)]| {
+            let mut list = BadBlocks::new(8);
+            assert!(ranges.iter().all(|(from, to)| list.insert(*from, *to)));
+            list
+        };
+        let (one, two) =
+            (of(&[(0, 2), (5, 6), (10, 20), (30, 31)]), of(&[(2, 5), (12, 14), (19, 22)]));
+        for (one, two) in [(&one, &two), (&two, &one)] {
+            assert_eq!(one.with(two).collect::<Vec<_>>(), [(0, 6), (10, 22), (30, 31)]);
+        }
+        assert_eq!(one.with(&of(&[])).collect::<Vec<_>>(), one.ranges);
+        assert_eq!(of(&[]).with(&two).collect::<Vec<_>>(), two.ranges);
     }
 }

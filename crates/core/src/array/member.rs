@@ -55,9 +55,15 @@ impl Member {
         }
     }
 
+    /// What its list of bad blocks names. What is mended goes on being named, and neighbours are one range: so a mend
+    /// never takes room in the list.
+    pub(super) fn listed(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.bad.with(&self.mended)
+    }
+
     /// Entries that its list of bad blocks has.
     pub(super) fn entries(&self) -> u64 {
-        self.bad.entries(MOST_LISTED) + self.mended.entries(MOST_LISTED)
+        self.listed().map(|(from, to)| (to - from).div_ceil(MOST_LISTED)).sum()
     }
 
     /// Forgets what was bad, as of a drive that is fresh.

@@ -11,7 +11,7 @@ use raidlab_core::{
 use raidlab_metadata::geom::Geom;
 use raidlab_metadata::md::journal::{MOST_HEADS, PAGE, Replay, ReplayError, Replayed};
 use raidlab_metadata::md::{
-    Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Why, inspect, keeps_bad_blocks,
+    Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Why, bad_blocks, inspect, keeps_bad_blocks,
 };
 use raidlab_metadata::{Looked, Places};
 
@@ -562,8 +562,9 @@ fn config(joined: &Joined, options: &MdOptions, keeps_bad_blocks: bool) -> Engin
     let most = log_header.map_or(u64::MAX, |most| 1 << most.0.max(1).ilog2());
     let plan_rows = Sectors(options.settings.plan_rows.0.min(most).min(in_journal));
     let consistency = joined.consistency;
-    let settings =
-        Settings { consistency, log_header, plan_rows, keeps_bad_blocks, ..options.settings };
+    let most_bad_blocks = options.settings.most_bad_blocks.min(bad_blocks::ROOM);
+    let own = Settings { consistency, log_header, plan_rows, ..options.settings };
+    let settings = Settings { keeps_bad_blocks, most_bad_blocks, ..own };
     let (read_policy, limits) = (options.read_policy, options.limits);
     EngineConfig { layout: joined.layout.clone(), read_policy, limits, settings }
 }

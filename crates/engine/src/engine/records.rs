@@ -164,8 +164,9 @@ impl Engine {
             && let Some(array) = array.flat()
             && part == 0
             && array.keeps_bad_blocks()
+            && !metadata.records.list_bad_blocks(meta.member, array.listed_blocks(meta.member))
         {
-            metadata.records.list_bad_blocks(meta.member, array.listed_blocks(meta.member));
+            return None;
         }
         let (block, head, put) = metadata.begin(meta, payload, (part, sectors as u32))?;
         turn.more = put.more;

@@ -10,7 +10,9 @@ use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
 use crate::Put;
 
-/// Entries of a list of `size` bytes at most: 8 sectors have 512.
+/// Entries that every list has room for that is written: mdadm's lists are 8 sectors.
+pub const ROOM: u16 = 512;
+/// What ends a list that is not full.
 const END: u64 = u64::MAX;
 
 /// The ranges that a list names, in sectors from the start of the device.
@@ -72,23 +74,28 @@ impl List {
         self.target.is_empty()
     }
 
-    /// What is to be in it from now on, in sectors of the device. What does not fit is left out: whoever lists blocks
-    /// takes a member with more out of service.
-    pub(super) fn set(&mut self, ranges: impl Iterator<Item = (u64, u64)>) {
+    /// What is to be in it from now on, in sectors of the device; false when that does not fit, which leaves it as it
+    /// was: whoever lists blocks takes a member with more out of service, and what is left out would be read as good.
+    #[must_use]
+    pub(super) fn set(&mut self, ranges: impl Iterator<Item = (u64, u64)>) -> bool {
         let most = self.bytes.len() / 8;
-        let mut sorted: Vec<(u64, u64)> = ranges.filter(|(_, to)| *to < MOST_AT).collect();
+        let mut sorted: Vec<(u64, u64)> = ranges.collect();
         sorted.sort_unstable();
-        self.target.clear();
+        let mut target = Vec::new();
         let mut listed = 0;
         for (from, to) in sorted {
             let mut at = from.max(listed);
-            while at < to && self.target.len() < most {
+            while at < to {
+                if target.len() >= most || to >= MOST_AT {
+                    return false;
+                }
                 let len = (to - at).min(MOST_LEN);
-                self.target.push(at << 10 | len);
+                target.push(at << 10 | len);
                 at += len;
             }
             listed = listed.max(to);
         }
+        self.target = target;
         self.both.clear();
         self.both.extend_from_slice(&self.entries);
         let known = &self.entries;
@@ -96,6 +103,7 @@ impl List {
         self.both.sort_unstable();
         // Where both do not fit, or another program left them in any order, the new ones stand alone.
         self.has_both = self.both.len() > most || !self.entries.is_sorted();
+        true
     }
 
     /// Fills `into` with the next block of it that changes, of so many sectors.
@@ -183,7 +191,7 @@ mod tests {
             known.sort_unstable();
             known.dedup();
             known.truncate(250);
-            list.set(known.iter().map(|at| (*at, at + 1)));
+            assert!(list.set(known.iter().map(|at| (*at, at + 1))));
             let block = [1, 8][round % 2];
             let mut head = vec![0; 4096];
             let mut disk = list.bytes.clone();
@@ -205,7 +213,7 @@ mod tests {
     #[test]
     fn long_ranges_are_several_entries_and_overlapping_ones_no_more() {
         let mut list = List::empty(Sector(24), 8);
-        list.set([(100, 1700), (90, 110), (1600, 1701)].into_iter());
+        assert!(list.set([(100, 1700), (90, 110), (1600, 1701)].into_iter()));
         let mut head = vec![0; 4096];
         assert_eq!(list.put(&mut head, 1), Some(Put { at: Sector(24), bytes: 512, more: true }));
         let found = parse(&head[..512], 0);
@@ -216,14 +224,20 @@ mod tests {
         assert_eq!(list.put(&mut head, 1), None, "nothing else changes");
     }
 
-    /// A list has as many entries as it has room for; what comes behind them is left out.
+    /// A list has as many entries as it has room for, and none is ever left out.
     #[test]
-    fn a_full_list_has_an_entry_in_every_place() {
+    fn a_full_list_has_an_entry_in_every_place_and_takes_no_more() {
         let mut list = List::empty(Sector(24), 8);
-        list.set((0..600).map(|number| (2 * number, 2 * number + 1)));
+        let of = |count: u64| (0..count).map(|number| (2 * number, 2 * number + 1));
+        assert!(list.set(of(512)));
         let mut head = vec![0; 4096];
         list.put(&mut head, 8).expect("something is listed");
         let found = parse(&head, 0);
         assert_eq!((found.len(), found.last()), (512, Some(&(Sector(1022), Sectors(1)))));
+        let before = list.clone();
+        assert!(!list.set(of(513)));
+        assert!(!list.set([(0, 512 * 512 + 1)].into_iter()));
+        assert!(!list.set([(MOST_AT - 1, MOST_AT)].into_iter()));
+        assert_eq!(list, before);
     }
 }

@@ -3,7 +3,7 @@
 use raidlab_core::contract::Superblock as Said;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
-use super::bad_blocks::List;
+use super::bad_blocks::{self, List};
 use super::bitmap::HEAD;
 use super::device_numbers::DeviceNumbers;
 use super::format::{LEAST_SYNCED, unnamed};
@@ -111,13 +111,17 @@ impl Kept {
         self.list.is_some()
     }
 
-    /// What its list of bad blocks is to say with the next superblock, from the start of the data.
-    pub(crate) fn list_bad_blocks(&mut self, ranges: impl Iterator<Item = (Sector, Sectors)>) {
+    /// What its list of bad blocks is to say with the next superblock, from the start of the data; false when that
+    /// does not fit.
+    #[must_use]
+    pub(crate) fn list_bad_blocks(
+        &mut self,
+        ranges: impl Iterator<Item = (Sector, Sectors)>,
+    ) -> bool {
         let start = self.superblock.data_offset;
-        if let Some(list) = &mut self.list {
-            let of_device = |at: u64| start.saturating_add(at);
-            list.set(ranges.map(|(at, len)| (of_device(at.0), of_device(at.0 + len.0))));
-        }
+        let of_device = |at: u64| start.saturating_add(at);
+        let ranges = ranges.map(|(at, len)| (of_device(at.0), of_device(at.0 + len.0)));
+        self.list.as_mut().is_none_or(|list| list.set(ranges))
     }
 
     /// What its superblock says.
@@ -431,12 +435,13 @@ pub fn tell_failed(devices: &mut [Places], number: u16) -> Option<Vec<(usize, Se
 }
 
 /// The list of bad blocks of a device, if it can be written: what stands in it counts in sectors, and it lies on what
-/// the device writes together, and can be read. One in units of many sectors in which nothing stands is begun anew in
-/// sectors, as by md.
+/// the device writes together, can be read, and has room for all that a member may have before it goes out of service.
+/// One in units of many sectors in which nothing stands is begun anew in sectors, as by md.
 fn list(device: &mut dyn Source, one: &Superblock, block: u32) -> Option<List> {
     let log = one.bad_blocks;
     let counts = one.features.has(Features::BAD_BLOCKS);
-    if one.v0.is_some() || log.size == 0 || counts && log.shift != 0 {
+    let has_room = u64::from(log.size) * (SECTOR_BYTES / 8) >= u64::from(bad_blocks::ROOM);
+    if one.v0.is_some() || !has_room || counts && log.shift != 0 {
         return None;
     }
     let at = one.beside(log.offset)?;

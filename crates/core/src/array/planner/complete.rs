@@ -44,8 +44,8 @@ impl Array {
             Owner::Request(request) => {
                 if outcome != IoOutcome::Ok {
                     self.request_io_failed(request, &io, outcome);
-                } else if !self.members.partial.is_empty() {
-                    self.mended_by_write(&io);
+                } else if !self.members.partial.is_empty() && !self.mended_by_write(&io) {
+                    self.stays_bad(request, &io);
                 }
                 let state = &mut self.requests[request];
                 state.pending -= 1;
@@ -130,6 +130,17 @@ impl Array {
         self.fail_member(io.member);
         if io.op != IoOp::Flush {
             self.requests.error_state(slot).check_copies = true;
+        }
+    }
+
+    /// What was written is listed as bad all the same: it is not there, unless another copy is.
+    #[cold]
+    fn stays_bad(&mut self, slot: u32, io: &IoState) {
+        if self.setup.is_member(io.member) {
+            self.requests.error_state(slot).check_copies = true;
+        } else {
+            // Its member may have no other copy, once that is exchanged.
+            self.fail_device(io.member);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::array::member_set::MemberSet;
 use crate::array::requests::{ErrorState, RequestState, Requests, changes_data};
 use crate::bugs::Bug;
 use crate::contract::{Event, IoOp, Outcome, Output, Request};
+use crate::geometry::Place;
 use crate::units::Sector;
 
 impl Array {
@@ -212,8 +213,12 @@ impl Array {
         }
         let recovered = self.requests.errors[slot as usize].recovered;
         let request = &self.requests[slot];
-        if check_copies && outcome == Outcome::Done && self.lacks_copy(request) {
-            outcome = Outcome::ArrayFailed;
+        if check_copies && outcome == Outcome::Done {
+            outcome = match self.lost_sector(request) {
+                _ if self.lacks_copy(request) => Outcome::ArrayFailed,
+                Some(first_bad) if request.op != IoOp::Discard => Outcome::MediaError { first_bad },
+                _ => Outcome::Done,
+            };
         }
         if outcome == Outcome::Done && request.op == IoOp::Read {
             for member in avoid.union(recovered).iter() {
@@ -314,6 +319,18 @@ impl Array {
             at += self.setup.geometry.run(sector).0;
         }
         false
+    }
+
+    /// The first sector of a request of which no copy can be read.
+    fn lost_sector(&self, request: &RequestState) -> Option<Sector> {
+        let is_lost = |sector: &Sector| {
+            (0..self.setup.copies).all(|copy| {
+                let Place { member, at } = self.setup.geometry.place(*sector, copy);
+                self.members.failed.contains(member)
+                    || self.members.lacks(&self.setup, member, at, 1)
+            })
+        };
+        (request.at..request.end).map(Sector).find(is_lost)
     }
 
     /// Ends the planning of a request that cannot be carried out from `at` on.

@@ -48,13 +48,11 @@ impl Array {
     }
 
     /// What the list of bad blocks of a member, or of a replacement, is to name with the next superblock
-    /// ([`Settings::keeps_bad_blocks`](crate::Settings::keeps_bad_blocks)): first sector and length, in any order.
+    /// ([`Settings::keeps_bad_blocks`](crate::Settings::keeps_bad_blocks)): first sector and length, in order.
     /// Nothing while all that is bad is what the drive itself will say.
     pub fn listed_blocks(&self, device: MemberIndex) -> impl Iterator<Item = (Sector, Sectors)> {
         let known = self.members.get(device).filter(|known| known.is_listed).into_iter();
-        known
-            .flat_map(|known| known.bad.iter().chain(known.mended.iter()))
-            .map(|(from, to)| (Sector(from), Sectors(to - from)))
+        known.flat_map(|known| known.listed()).map(|(from, to)| (Sector(from), Sectors(to - from)))
     }
 
     /// Whether what the logs held at the start is being replayed.

@@ -178,29 +178,33 @@ impl Array {
         false
     }
 
-    /// A write went well: what it covers is no longer bad.
-    pub(in crate::array::planner) fn mended_by_write(&mut self, io: &IoState) {
+    /// A write went well: what it covers is no longer bad. False when there is no room to know that, so that some of
+    /// it stays bad, and is not there to be read.
+    #[must_use]
+    pub(in crate::array::planner) fn mended_by_write(&mut self, io: &IoState) -> bool {
         let known = &mut self.members[io.member];
         if known.bad.is_empty() || !matches!(io.op, IoOp::Write | IoOp::WriteZeroes) {
-            return;
+            return true;
         }
         let (from, to) = (io.at.0, io.at.0 + u64::from(io.len));
         if known.is_listed {
-            // What finds no room there stays bad.
             let (bad, mended) = (&known.bad, &mut known.mended);
             if !bad.within(from, to).all(|(from, to)| mended.insert(from, to)) {
-                return;
+                return false;
             }
         }
-        known.bad.remove(from, to);
+        if !known.bad.remove(from, to) {
+            return false;
+        }
         if !self.setup.is_member(io.member) {
-            return;
+            return true;
         }
         if known.bad.is_empty() && (known.hole_from < u64::MAX || known.is_listed) {
             self.background.note_filled(io.member);
             self.timers.set(Timer::Pace, self.now);
         }
         self.members.note_partial(io.member);
+        true
     }
 
     /// One more error of a member; too many and it goes out of service, unless it is the last to

@@ -181,7 +181,8 @@ impl Array {
         window.io_ended(outcome);
         if outcome == IoOutcome::Ok || guesses && window.phase != Phase::Probe {
             if io.op == IoOp::Write && !self.members.partial.is_empty() {
-                self.mended_by_write(io);
+                // What finds no room goes on being listed, which is all that it needs.
+                let _ = self.mended_by_write(io);
             }
         } else if io.op == IoOp::Read {
             self.window_read_failed(slot, io, outcome);

@@ -318,8 +318,8 @@ impl Array {
     ) {
         self.plans[plan].pending -= 1;
         if outcome == IoOutcome::Ok {
-            if !self.members.partial.is_empty() {
-                self.mended_by_write(io);
+            if !self.members.partial.is_empty() && !self.mended_by_write(io) {
+                self.plan_stays_bad(plan, io);
             }
         } else if !self.setup.is_member(io.member) {
             // A drive that was replaced while it was read: its place is read again.
@@ -345,6 +345,23 @@ impl Array {
         }
         if self.plans[plan].pending == 0 {
             self.phase_ended(plan);
+        }
+    }
+
+    /// What was written is listed as bad all the same: it is not there, unless the others have it.
+    #[cold]
+    fn plan_stays_bad(&mut self, plan: u32, io: &IoState) {
+        let len = u64::from(io.len);
+        let lacking = self.members.unreadable_at(&self.setup, self.members.failed, io.at.0, len);
+        if !self.setup.is_member(io.member) {
+            // Its member may be the last that has it, once that is exchanged.
+            self.fail_device(io.member);
+        } else if self.setup.is_lost_without(lacking) {
+            let state = &self.plans[plan];
+            let start = Sector(self.requests[state.request].at + state.payload);
+            let first_bad = self.array_sector(io, IoOutcome::MediaError { first_bad: io.at });
+            let first_bad = first_bad.unwrap_or(start);
+            self.plans[plan].outcome = Outcome::MediaError { first_bad };
         }
     }
 

@@ -1,8 +1,8 @@
 //! Lists of bad blocks: what they name over writes, replacements and restarts.
 
-use crate::support::Word;
+use crate::support::{self, Word};
 use crate::worst::{Bench, config, tight};
-use raidlab_core::contract::{Admin, Event, IoOutcome, Outcome, Scrub};
+use raidlab_core::contract::{Admin, Event, IoOp, IoOutcome, Outcome, Pacing, Scrub};
 use raidlab_core::{Config, Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
@@ -135,4 +135,56 @@ fn a_write_that_a_full_list_goes_on_naming_is_read_from_the_others() {
     assert_eq!(bench.driver.write(2, &[0x5a]), error);
     assert!([0, 1].iter().all(|member| !bench.driver.array.is_failed(M(*member))));
     assert_eq!(bench.driver.read(2, 1), Err(error));
+}
+
+/// A raid1 of which member 1 is out of service and member 0 has a sector that nobody reads, once its replacement has
+/// come by that: both list it.
+fn replacing_with_loss(config: &Config, lost: u64) -> Bench {
+    let mut bench = Bench::new(config, 3);
+    bench.fail(1);
+    bench.settle_all();
+    bench.latent(&[(0, lost)]);
+    bench.admin(Admin::Replace { member: M(0), sectors: Sectors(64), consent: true });
+    bench.load_nothing_until(|bench| !bad(bench, 0).is_empty());
+    bench
+}
+
+/// What was lost is written while the replacement is being filled, and is there when that has taken over, whichever of
+/// the two drives answers first.
+#[test]
+fn what_a_replacement_lost_and_is_written_before_it_takes_over_is_read() {
+    for kept in [Some(8), None] {
+        for member_first in [true, false] {
+            let mut config = listing(&Layout::new(Level::Raid1, 2), kept);
+            // A sector takes 10 ms: there is time to write.
+            config.settings.pacing = Pacing::between(0, 51_200);
+            let mut bench = replacing_with_loss(&config, 5);
+            let id = bench.driver.begin_write(5, &[0x5a], false);
+            let name = format!("{kept:?} {member_first}");
+            let is_write = |work: &support::Work, device: u16| {
+                matches!(work, support::Work::Io(io)
+                    if io.op == IoOp::Write && io.member == M(device) && io.at == Sector(5))
+            };
+            let place = |bench: &Bench, device: u16| {
+                bench.driver.work.iter().position(|work| is_write(work, device))
+            };
+            while place(&bench, 0).is_none() || place(&bench, 2).is_none() {
+                assert!(bench.step(), "{name}: it is written to both");
+            }
+            for device in if member_first { [0, 2] } else { [2, 0] } {
+                let index = place(&bench, device).expect("in flight");
+                bench.driver.step(index);
+            }
+            bench.load_nothing_until(|bench| bench.driver.outcome(id).is_some());
+            assert_eq!(bench.driver.outcome(id), Some(Outcome::Done), "{name}");
+            assert!(!bench.has(Event::Replaced(M(0))), "{name}");
+            bench.driver.fault = Box::new(|_| IoOutcome::Ok);
+            bench.idle_all();
+            assert!(bench.has(Event::Replaced(M(0))), "{name}: {:?}", bench.driver.events);
+            assert_eq!(bench.driver.read(5, 1), Ok(vec![0x5a]), "{name}");
+            assert_eq!((bad(&bench, 0), on_medium(&bench, 0, 8)), (vec![], vec![]), "{name}");
+            let superblock = bench.driver.records.superblock(0).expect("it has one");
+            assert_eq!((superblock.rebuilding, superblock.replacing), ([0; 2], [0; 2]), "{name}");
+        }
+    }
 }

@@ -174,6 +174,12 @@ impl Members {
         (known.kept_to, known.named_to, known.hole_from) = (kept_to, named_to, u64::MAX);
     }
 
+    /// Whether a write may mend something: a replacement, too, lists what its member lost.
+    #[inline(always)]
+    pub(super) fn may_be_mended(&self) -> bool {
+        !self.partial.is_empty() || !self.replacing.is_empty()
+    }
+
     /// This member, if it has a replacement.
     pub(super) fn taking_over(&self, member: Option<MemberIndex>) -> MemberSet {
         let mut set = MemberSet::NONE;

@@ -44,7 +44,7 @@ impl Array {
             Owner::Request(request) => {
                 if outcome != IoOutcome::Ok {
                     self.request_io_failed(request, &io, outcome);
-                } else if !self.members.partial.is_empty() && !self.mended_by_write(&io) {
+                } else if self.members.may_be_mended() && !self.mended_by_write(&io) {
                     self.stays_bad(request, &io);
                 }
                 let state = &mut self.requests[request];

@@ -199,12 +199,18 @@ impl Array {
         if !self.setup.is_member(io.member) {
             return true;
         }
-        if known.bad.is_empty() && (known.hole_from < u64::MAX || known.is_listed) {
-            self.background.note_filled(io.member);
-            self.timers.set(Timer::Pace, self.now);
-        }
+        self.look_if_filled(io.member);
         self.members.note_partial(io.member);
         true
+    }
+
+    /// Where all that a member lost was written since, superblocks may say so as soon as that is durable.
+    pub(in crate::array::planner) fn look_if_filled(&mut self, member: MemberIndex) {
+        let known = &self.members[member];
+        if known.bad.is_empty() && (known.hole_from < u64::MAX || known.is_listed) {
+            self.background.note_filled(member);
+            self.timers.set(Timer::Pace, self.now);
+        }
     }
 
     /// One more error of a member; too many and it goes out of service, unless it is the last to

@@ -328,6 +328,7 @@ impl Array {
     fn take_over(&mut self, member: MemberIndex) {
         let other = self.setup.replacement(member);
         self.members.take_over(member, other);
+        self.look_if_filled(member);
         self.swap_members(member, other);
         self.outputs.push_back(Output::Event(Event::Replaced(member)));
         self.finish_work();

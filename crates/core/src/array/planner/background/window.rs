@@ -180,7 +180,7 @@ impl Array {
         let window = &mut self.background.windows[slot];
         window.io_ended(outcome);
         if outcome == IoOutcome::Ok || guesses && window.phase != Phase::Probe {
-            if io.op == IoOp::Write && !self.members.partial.is_empty() {
+            if io.op == IoOp::Write && self.members.may_be_mended() {
                 // What finds no room goes on being listed, which is all that it needs.
                 let _ = self.mended_by_write(io);
             }

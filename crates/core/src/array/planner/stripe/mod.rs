@@ -318,7 +318,7 @@ impl Array {
     ) {
         self.plans[plan].pending -= 1;
         if outcome == IoOutcome::Ok {
-            if !self.members.partial.is_empty() && !self.mended_by_write(io) {
+            if self.members.may_be_mended() && !self.mended_by_write(io) {
                 self.plan_stays_bad(plan, io);
             }
         } else if !self.setup.is_member(io.member) {

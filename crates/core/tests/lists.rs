@@ -188,3 +188,32 @@ fn what_a_replacement_lost_and_is_written_before_it_takes_over_is_read() {
         }
     }
 }
+
+/// Superblocks can say of a drive that lost a block only that it is being rebuilt, which the last copy must not be: its
+/// replacement is given up, unless what was lost is written in time.
+#[test]
+fn the_last_copy_is_not_replaced_by_a_drive_that_a_start_would_refuse() {
+    for kept in [None, Some(8)] {
+        for writes in [false, true] {
+            let mut config = listing(&Layout::new(Level::Raid1, 2), kept);
+            config.settings.pacing = Pacing::between(0, 51_200);
+            let mut bench = replacing_with_loss(&config, 5);
+            if writes {
+                assert_eq!(bench.driver.write(5, &[0x5a]), Outcome::Done);
+                bench.driver.fault = Box::new(|_| IoOutcome::Ok);
+            }
+            bench.idle_all();
+            let name = format!("{kept:?} {writes}");
+            let goes = !writes && kept.is_none();
+            assert_eq!(bench.has(Event::ReplacementFailed(M(0))), goes, "{name}");
+            assert_eq!(bench.has(Event::Replaced(M(0))), !goes, "{name}");
+            assert!(!bench.driver.array.is_failed(M(0)), "{name}");
+            bench.admin(Admin::Stop);
+            bench.idle_all();
+            assert!(bench.has(Event::Stopped), "{name}");
+            bench.driver.reassemble(&config, &[], Word::default()).expect(&name);
+            bench.idle_all();
+            assert_eq!(bench.driver.read(6, 58), Ok(bench.flat[6..].to_vec()), "{name}");
+        }
+    }
+}

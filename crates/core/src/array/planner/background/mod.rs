@@ -303,9 +303,23 @@ impl Array {
     /// crash it would be a drive that is being filled.
     fn ask_to_take_over(&mut self, member: MemberIndex) {
         let other = self.setup.replacement(member);
+        let has_superblocks = self.setup.settings.consistency.has_superblocks();
+        let is_last = self.members.is_last_copy(&self.setup, member);
         let known = &mut self.members[other];
+        if known.hole_from < u64::MAX && has_superblocks && is_last {
+            if !known.bad.is_empty() {
+                // Superblocks would say of the only copy that it is being rebuilt: the array would never start again.
+                self.fail_device(other);
+                return;
+            }
+            // What it lost was written since: it lacks nothing once that is durable.
+            known.hole_from = u64::MAX;
+            self.background.flush_to_finish();
+            self.flush_background();
+            return;
+        }
         (known.kept_to, known.named_to) = (known.hole_from, 0);
-        if self.setup.settings.consistency.has_superblocks() {
+        if has_superblocks {
             self.background.begin_taking_over(member);
             self.state_changed();
         } else {

@@ -217,3 +217,44 @@ fn the_last_copy_is_not_replaced_by_a_drive_that_a_start_would_refuse() {
         }
     }
 }
+
+/// Member 1 lost a block in a rebuild that is under way, which is written before that ends.
+#[test]
+fn what_a_rebuild_lost_and_is_written_before_its_end_is_no_hole_afterwards() {
+    for layout in
+        [Layout::new(Level::Raid1, 2), Layout::new(Level::Raid5, 3).with_chunk(Sectors(8))]
+    {
+        let mut config = listing(&layout, None);
+        config.settings.pacing = Pacing::between(0, 51_200);
+        let mut bench = Bench::new(&config, 3);
+        bench.fail(1);
+        bench.latent(&[(0, 5)]);
+        bench.add(1);
+        bench.load_nothing_until(|bench| !bad(bench, 1).is_empty());
+        bench.driver.fault = Box::new(|_| IoOutcome::Ok);
+        assert_eq!(bench.driver.write(0, &[0x5a; 16]), Outcome::Done, "{layout}");
+        assert!(!bench.has(Event::Restored(M(1))), "{layout}");
+        bench.idle_all();
+        assert!(bench.has(Event::Restored(M(1))), "{layout}");
+        let superblock = bench.driver.records.superblock(0).expect("it has one");
+        assert_eq!(superblock.rebuilding, [0; 2], "{layout}");
+    }
+}
+
+/// An orderly stop makes durable what was written last, too.
+#[test]
+fn what_was_lost_and_is_written_right_before_a_stop_is_no_hole_afterwards() {
+    for kept in [None, Some(8)] {
+        let config = listing(&Layout::new(Level::Raid1, 2), kept);
+        let mut bench = rebuilt_with_losses(&config, &[5]);
+        bench.driver.fault = Box::new(|_| IoOutcome::Ok);
+        bench.driver.begin_write(5, &[0x5a], false);
+        bench.load_nothing_until(|bench| bench.in_flight_to(M(1)));
+        bench.admin(Admin::Stop);
+        bench.idle_all();
+        assert!(bench.has(Event::Stopped), "{kept:?}");
+        let superblock = bench.driver.records.superblock(0).expect("it has one");
+        assert!(superblock.clean && superblock.rebuilding == [0; 2], "{kept:?} {superblock:?}");
+        assert_eq!(on_medium(&bench, 1, 8), [], "{kept:?}");
+    }
+}

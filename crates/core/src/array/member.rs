@@ -218,12 +218,14 @@ impl Members {
         for member in members.iter() {
             let rebuilt = self.rebuilding.contains(member);
             let known = &mut self[member];
-            if known.bad.is_empty() {
-                known.mended.clear();
-                known.is_listed = false;
+            if !known.bad.is_empty() {
+                continue;
             }
-            if known.bad.is_empty() && !rebuilt {
-                known.hole_from = u64::MAX;
+            known.mended.clear();
+            known.is_listed = false;
+            known.hole_from = u64::MAX;
+            // How far a rebuild is, itself records.
+            if !rebuilt {
                 known.kept_to = u64::MAX;
             }
         }

@@ -505,10 +505,15 @@ impl Background {
     pub(in crate::array) fn flush_filled(&mut self) -> bool {
         let any = !self.filled.is_empty() && !self.is_settling();
         if any {
-            let members = std::mem::replace(&mut self.filled, MemberSet::NONE);
+            let members = self.take_filled();
             self.flush_then(Then::Fill(members));
         }
         any
+    }
+
+    /// Takes the same members, as everything was made durable.
+    pub(in crate::array) fn take_filled(&mut self) -> MemberSet {
+        std::mem::replace(&mut self.filled, MemberSet::NONE)
     }
 
     fn flush_then(&mut self, then: Then) {
@@ -519,7 +524,8 @@ impl Background {
     pub(in crate::array) fn flushed(&mut self, setup: &Setup, members: &mut Members) -> Kept {
         let Some(flush) = self.flush.take() else { return Kept::Nothing };
         if let Then::Fill(filled) = flush.then {
-            return Kept::Filled(filled);
+            // Who was filled again during the flush needs another.
+            return Kept::Filled(filled.without(self.filled));
         }
         let Some(running) = self.work.filter(|_| flush.serial == self.serial) else {
             return Kept::Nothing;

@@ -272,6 +272,10 @@ impl Array {
     /// The records of an update are about to go out: settles what they say; false when there is
     /// nothing to say any more.
     pub(super) fn seal_update(&mut self) -> bool {
+        if self.gate.is_stop_flushed() {
+            let filled = self.background.take_filled();
+            self.members.fill(filled);
+        }
         let (state, taking_over) = (self.recorded_state(), self.background.taking_over());
         match self.gate.seal(&self.setup, &self.members, &state, taking_over) {
             Written::Nothing => return false,

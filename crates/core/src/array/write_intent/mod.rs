@@ -308,6 +308,11 @@ impl WriteIntentGate {
         self.stop == Stop::Done
     }
 
+    /// Whether an orderly stop has made everything durable.
+    pub(super) fn is_stop_flushed(&self) -> bool {
+        self.stop == Stop::Flushing && self.update.flushed
+    }
+
     /// Begins an orderly stop; false when one has begun.
     pub(super) fn begin_stop(&mut self) -> bool {
         let begins = self.stop == Stop::No;

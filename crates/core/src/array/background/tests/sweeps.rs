@@ -509,6 +509,12 @@ fn a_flush_tells_what_it_was_for() {
     filled.insert(ONE);
     assert_eq!(bench.background.flushed(&bench.setup, &mut bench.members), Kept::Filled(filled));
     assert!(!bench.background.flush_filled(), "once");
+    bench.background.note_filled(ONE);
+    assert!(bench.background.flush_filled());
+    bench.background.note_filled(ONE);
+    let again = Kept::Filled(MemberSet::NONE);
+    assert_eq!(bench.background.flushed(&bench.setup, &mut bench.members), again, "too late");
+    assert_eq!(bench.background.take_filled(), filled);
     bench.begin(REBUILD);
     bench.background.flush_to_finish();
     assert_eq!(bench.background.flushed(&bench.setup, &mut bench.members), Kept::Work(REBUILD));

@@ -130,8 +130,8 @@ fn of_drives(wanted: &Wanted, advice: &Advice, parity: bool) -> Vec<String> {
     let drive = &wanted.drive;
     match &drive.kind {
         DriveKind::Smr(_) => told.push(
-            "Shingled drives: a rebuild that is not in order takes days (RAIDZ1 of 4 x 4 TB: over 9 days against 16 h). \
-             Use drives of conventional recording in arrays."
+            "Shingled drives: a rebuild that is not in order takes days (RAIDZ1 of 4 x 4 TB: over 9 days against \
+             16 h). Use drives of conventional recording in arrays."
                 .into(),
         ),
         DriveKind::HardDisk(_) => told.push(

@@ -143,8 +143,8 @@ impl Oracle {
         }
     }
 
-    /// The array has md's journal. As `docs/md-format.md` says, that has parity of a row of raid6 only while both are in
-    /// service: a member that is lost besides one that was out of service at a crash may hold anything in rows that
+    /// The array has md's journal. As `docs/md-format.md` says, that has parity of a row of raid6 only while both are
+    /// in service: a member that is lost besides one that was out of service at a crash may hold anything in rows that
     /// were being written.
     pub fn logs_all_parity_or_none(&mut self) {
         self.logs_all_parity = self.shape.parities() == 2;

@@ -251,8 +251,8 @@ fn a_start_without_a_member_may_be_cut_off_anywhere() {
     assert!(kept > 0 && left_out > 0, "{kept} {left_out}");
 }
 
-/// The power is cut in the midst of a start in which one fails: either the member is still believed, and all that it lacks stands in
-/// the journal, or it is not.
+/// The power is cut in the midst of a start in which one fails: either the member is still believed, and all that it
+/// lacks stands in the journal, or it is not.
 #[test]
 fn a_start_that_leaves_a_member_out_may_be_cut_off_anywhere() {
     let (mut kept, mut left_out) = (0, 0);

@@ -29,7 +29,7 @@ pub(crate) enum NotReplayed {
 }
 
 /// What is wrong with a drive.
-enum Trouble {
+enum Stopped {
     Cut,
     Unreadable,
     Unwritable,
@@ -53,7 +53,7 @@ impl Held<'_> {
         at: Sector,
         bytes: &[u8],
         durable: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Stopped> {
         let Ticket(ticket) = self.drives.ticket();
         let mut bad = false;
         for (at, bytes) in (at.0..).zip(bytes.chunks_exact(SECTOR)) {
@@ -66,12 +66,12 @@ impl Held<'_> {
             self.drives.pending.push(pending);
         }
         if self.left == Some(0) {
-            return Err(Trouble::Cut);
+            return Err(Stopped::Cut);
         }
         self.left = self.left.map(|left| left - 1);
         if bad || self.drives.is_gone(device) {
             self.drives.lose(Ticket(ticket));
-            return Err(Trouble::Unwritable);
+            return Err(Stopped::Unwritable);
         }
         self.drives.complete(Ticket(ticket), durable);
         Ok(())
@@ -84,19 +84,19 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = Content> + '_ {
 }
 
 impl ReplayDevices for Held<'_> {
-    type Error = Trouble;
+    type Error = Stopped;
 
-    fn read(&mut self, member: usize, at: Sector, into: &mut [u8]) -> Result<(), Trouble> {
+    fn read(&mut self, member: usize, at: Sector, into: &mut [u8]) -> Result<(), Stopped> {
         let device = MemberIndex(member as u16);
         let read = View::of(self.drives, self.records, device).read(at, into);
-        read.map_err(|_| Trouble::Unreadable)
+        read.map_err(|_| Stopped::Unreadable)
     }
 
-    fn write(&mut self, member: usize, at: Sector, bytes: &[u8]) -> Result<(), Trouble> {
+    fn write(&mut self, member: usize, at: Sector, bytes: &[u8]) -> Result<(), Stopped> {
         self.send(MemberIndex(member as u16), at, bytes, false)
     }
 
-    fn flush(&mut self, member: usize) -> Result<(), Trouble> {
+    fn flush(&mut self, member: usize) -> Result<(), Stopped> {
         let sent = self.drives.send_flush();
         self.drives.complete_flush(MemberIndex(member as u16), sent);
         Ok(())
@@ -106,7 +106,7 @@ impl ReplayDevices for Held<'_> {
         look(&mut View::of(self.drives, self.records, self.log))
     }
 
-    fn write_log(&mut self, at: Sector, bytes: &[u8]) -> Result<(), Trouble> {
+    fn write_log(&mut self, at: Sector, bytes: &[u8]) -> Result<(), Stopped> {
         self.send(self.log, at, bytes, true)
     }
 
@@ -115,7 +115,7 @@ impl ReplayDevices for Held<'_> {
         sources: &[&[u8]],
         exponents: &[u8],
         (p, q): (&mut [u8], Option<&mut [u8]>),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Stopped> {
         for (which, into) in [(Role::P, Some(p)), (Role::Q, q)] {
             let Some(into) = into else { continue };
             let mut sources: Vec<_> = sources.iter().map(|source| words(source)).collect();
@@ -134,7 +134,7 @@ impl ReplayDevices for Held<'_> {
         parities: [Option<&[u8]>; 2],
         (others, exponents): (&[&[u8]], &[u8]),
         into: [&mut [u8]; 2],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Stopped> {
         let both = [Role::P, Role::Q].into_iter().zip(parities);
         let known = both.filter_map(|(role, page)| Some((role, page?))).take(lost.len());
         let data = exponents.iter().map(|exponent| Role::Data(*exponent));
@@ -150,7 +150,7 @@ impl ReplayDevices for Held<'_> {
             let mut targets = [0; 2];
             let wanted = &mut targets[..lost.len().min(2)];
             if !content::row(ParityOp::Recover, &roles, &values, wanted) {
-                return Err(Trouble::TooMuchLost);
+                return Err(Stopped::TooMuchLost);
             }
             (*one, *other) = (targets[0].to_le_bytes(), targets[1].to_le_bytes());
         }
@@ -186,12 +186,12 @@ impl Drives {
         let ended = Replay { joined, geometry, out, devices, md }.run(1);
         self.bytes = Some(records);
         let (looked, _) = ended.map_err(|error| match error {
-            ReplayError::Device(Trouble::Cut) | ReplayError::Member(_, Trouble::Cut) => {
+            ReplayError::Device(Stopped::Cut) | ReplayError::Member(_, Stopped::Cut) => {
                 NotReplayed::Cut
             }
             ReplayError::Member(member, _) => NotReplayed::Member(member as u16),
             ReplayError::Journal(_) => NotReplayed::Lost,
-            ReplayError::Device(Trouble::Unwritable) => NotReplayed::Lost,
+            ReplayError::Device(Stopped::Unwritable) => NotReplayed::Lost,
             ReplayError::Device(_) => NotReplayed::Other("a page cannot be read".into()),
             ReplayError::Other(what) => NotReplayed::Other(what.into()),
         })?;

@@ -275,10 +275,8 @@ impl Harness {
         if let Some(number) = former {
             self.drives.know_faulty(number);
         }
-        for device in (0..members).map(MemberIndex) {
-            if has(lost, device.0) {
-                self.drives.set_gone(device, true);
-            }
+        for device in (0..members).map(MemberIndex).filter(|device| has(lost, device.0)) {
+            self.drives.set_gone(device, true);
         }
         let mut dead = lost;
         self.array = array;

@@ -84,7 +84,7 @@ impl Engine {
                 Err(NotDecided::Error(error)) => {
                     return Err(error.and(&unused(&joined.out, &devices)));
                 }
-                Err(NotDecided::Told) => {
+                Err(NotDecided::Again) => {
                     put_back(&joined, &mut devices, (members, log));
                     let devices = devices.into_iter().map(|one| one.unwrap_or(Member::Absent));
                     return Self::assemble_md(devices.collect(), options);
@@ -365,7 +365,7 @@ struct Decided {
 enum NotDecided {
     Error(EngineError),
     /// Superblocks had members in service without which the journal is to be replayed, and say now that they are not.
-    Told,
+    Again,
     /// This member failed while the journal was replayed, and is not needed.
     Member(usize, EngineError),
 }
@@ -417,7 +417,7 @@ impl Decided {
                 })?;
             }
             if !untold.is_empty() {
-                return Err(NotDecided::Told);
+                return Err(NotDecided::Again);
             }
             let (looked, rows) = replay(joined, (devices, log), &assembled, md)?;
             (journal, replayed) = (Some(looked), rows);

@@ -308,9 +308,7 @@ impl Engine {
         let hub = Arc::new(Hub::new(ios));
         members.extend((0..count).map(|_| Member::Absent).chain(journal.or(Some(Member::Absent))));
         let mut ring = None;
-        for member in &mut members {
-            member.connect(&hub, &mut ring, ios);
-        }
+        members.iter_mut().for_each(|member| member.connect(&hub, &mut ring, ios));
         let has_files = members.iter().any(Member::answers_later);
         let mut engine = Self {
             buffers: Buffers::for_members(array.scratch(), &members)?,

@@ -565,9 +565,9 @@ impl Creation {
         Ok(name)
     }
 
-    /// The member that is to be rebuilt rather than all parity made, the last that is there: what md does with raid4 and
-    /// raid5, since it reads and writes in one direction on each drive, and what mdadm does with a raid6 that lacks a
-    /// member, which md would not start without its parity.
+    /// The member that is to be rebuilt rather than all parity made, the last that is there: what md does with raid4
+    /// and raid5, since it reads and writes in one direction on each drive, and what mdadm does with a raid6 that lacks
+    /// a member, which md would not start without its parity.
     fn rebuilt(&self) -> Option<usize> {
         let level = self.layout.level;
         let missing = self.devices.iter().filter(|device| device.is_none()).count();

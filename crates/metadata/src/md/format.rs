@@ -266,8 +266,8 @@ fn said(one: &Superblock, kept: &Kept) -> Said {
 }
 
 /// Up to here redundancy counts as consistent, in sectors of each member, in the superblock of an array with logs of
-/// partial parity that was stopped cleanly before anything was made consistent: a block of 4 KiB. At 0 it would count as
-/// one that was not stopped cleanly, and as consistent everywhere where a log has entries, as with md.
+/// partial parity that was stopped cleanly before anything was made consistent: a block of 4 KiB. At 0 it would count
+/// as one that was not stopped cleanly, and as consistent everywhere where a log has entries, as with md.
 pub(super) const LEAST_SYNCED: u64 = 8;
 
 /// Up to where redundancy is consistent by a superblock.

@@ -514,8 +514,8 @@ impl Joined {
 
     /// The numbers of members that are out of service and that superblocks have in service: who was given for them is
     /// out of date, or nobody. Before the journal is replayed without them they are to be told to be faulty
-    /// ([`tell_failed`](super::tell_failed)): what they lack stands in it alone, and they would be believed if the power
-    /// was cut before the array records that they are out.
+    /// ([`tell_failed`](super::tell_failed)): what they lack stands in it alone, and they would be believed if the
+    /// power was cut before the array records that they are out.
     pub fn untold(&self, all: &[Inspected], out: MemberBits) -> Vec<u16> {
         let members = self.order.iter().flatten().filter_map(|given| all.get(*given)?.superblock());
         let Some(newest) = members.max_by_key(|one| one.events) else { return Vec::new() };

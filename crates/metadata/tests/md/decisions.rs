@@ -142,7 +142,8 @@ fn two_replacements_at_once_are_told() {
     assert!(told.contains("devices 4 and 5 of those given are each about to replace"), "{told}");
 }
 
-/// One of both is a spare that was rebuilt under the log device's number, or a copy of it: neither is to be overwritten.
+/// One of both is a spare that was rebuilt under the log device's number, or a copy of it: neither is to be
+/// overwritten.
 #[test]
 fn two_log_devices_are_told() {
     let [a, b, c] = three();

@@ -101,9 +101,6 @@ fn attend(
         }
         // Also what the last command led to, before an end.
         is_busy = look(&mut owner, &mut names, hooks).map_err(Failure::failed)?;
-        if owner.has_lost_its_file() {
-            names.tell("its file was unmounted; it goes on without it, until `raidlab array stop`");
-        }
         if is_deaf || stop.load(Ordering::Relaxed) {
             // Whoever ends the process has made up their mind: clients get what is under way.
             let ended = end(&mut owner, names.mode, (true, true));
@@ -191,6 +188,9 @@ fn look(owner: &mut Owner, names: &mut Names, hooks: &Hooks) -> Result<bool, Eng
         tell(&event, names, hooks);
     }
     let is_waiting = let_go_of_replacements(owner, names)?;
+    if owner.has_lost_its_file() {
+        names.tell("its file was unmounted; it goes on without it, until `raidlab array stop`");
+    }
     match used {
         Ok(Some(member)) => {
             let spare = names.spares.remove(0);

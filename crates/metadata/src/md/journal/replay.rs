@@ -379,8 +379,8 @@ impl<D: ReplayDevices> Replay<'_, D> {
         Sector(self.joined.starts[member].0 + row)
     }
 
-    /// A role's page of a row as it is on its member; `None` of one that is out of service, or that cannot be read: it is
-    /// made of the others.
+    /// A role's page of a row as it is on its member; `None` of one that is out of service, or that cannot be read: it
+    /// is made of the others.
     fn page(&mut self, role: u16, row: u64) -> Option<Page> {
         if !self.is_readable(role, row) {
             return None;

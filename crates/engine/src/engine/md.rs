@@ -126,7 +126,9 @@ impl Engine {
             let block = spare.config().logical_block;
             if block > self.block {
                 let out = joined.out.iter_mut().filter(|out| out.given == given);
-                out.for_each(|out| out.why = Why::LargerBlocks(block, self.block));
+                let (what, array) = ("a spare that works in blocks of", self.block);
+                let why = format!("{what} {block} sectors, and the array in blocks of {array}");
+                out.for_each(|out| out.why = Why::NoSpare(why.clone()));
                 continue;
             }
             joined.spares.push(given);

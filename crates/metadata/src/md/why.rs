@@ -34,8 +34,8 @@ pub enum Why {
     Contested(u16),
     /// It ends before its data do.
     TooSmall(Sectors),
-    /// A spare that works in larger blocks than the array: sectors of both.
-    LargerBlocks(u32, u32),
+    /// A spare that the array cannot use; why.
+    NoSpare(String),
     /// The administrator left it out.
     LeftOut,
     /// Its list of bad blocks cannot be read, so that no block of it is known to be good.
@@ -51,7 +51,7 @@ pub enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSuperblock(what) | Self::Label(what) => f.write_str(what),
+            Self::NoSuperblock(what) | Self::Label(what) | Self::NoSpare(what) => f.write_str(what),
             Self::AnotherArray(name) => write!(f, "of another array ({name})"),
             Self::Stale(own, newest) => {
                 write!(f, "out of date: its events are {own}, the newest {newest}")
@@ -70,10 +70,6 @@ impl fmt::Display for Why {
             }
             Self::Contested(place) => write!(f, "one of several that say they are member {place}"),
             Self::TooSmall(needed) => write!(f, "cut off: its data need {needed}"),
-            Self::LargerBlocks(own, array) => write!(
-                f,
-                "a spare that works in blocks of {own} sectors, and the array in blocks of {array}"
-            ),
             Self::LeftOut => f.write_str("left out as asked"),
             Self::FailedReplay(how) => write!(f, "failed while the journal was replayed: {how}"),
             Self::JournalDamaged(how) => write!(f, "its journal is given up: {how}"),

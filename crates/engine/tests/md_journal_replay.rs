@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use raidlab_core::contract::{IoOp, IoOutcome};
+use raidlab_core::geometry::Geometry;
 use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineError, MdFound, MdOptions, Member, MemberRequest, MemberStore};
 use raidlab_metadata::md::journal::begin_anew;
-use raidlab_metadata::md::{Journal, JournalFound, Superblock, Version, Why, inspect};
+use raidlab_metadata::md::{Features, Journal, JournalFound, Superblock, Version, Why, inspect};
 
 use crate::extent::Extent;
 use crate::held::{Bench, Drive, Left, SECTOR, with_journal};
@@ -165,6 +166,45 @@ fn a_replay_of_data_alone_may_be_cut_off_anywhere() {
             drop(engine);
             let cut_off = cut_everywhere(&mut bench, &left, &[lost], &format!("seed {seed}"));
             assert!(cut_off > 0, "{cut_off}");
+        }
+    }
+}
+
+/// Lists the first page of a member's data as bad, and puts something else there.
+fn list_as_bad(image: &mut [u8]) {
+    let found = inspect(&mut Member::from(Drive::new(image)));
+    let mut one = found.superblock().unwrap().clone();
+    let data = one.data_offset as usize * SECTOR;
+    image[data..data + PAGE].fill(0xee);
+    let list = one.beside(one.bad_blocks.offset).unwrap().bytes() as usize;
+    image[list..list + 8].copy_from_slice(&(one.data_offset << 10 | 8).to_le_bytes());
+    one.features = one.features.with(Features::BAD_BLOCKS);
+    let at = one.super_offset as usize * SECTOR;
+    one.emit(&mut image[at..at + PAGE]).unwrap();
+}
+
+/// What stands in a page that a list calls bad is nothing of the row's, be it data or parity: parity of data that stand
+/// alone is made of what the others have.
+#[test]
+fn a_replay_believes_no_page_that_is_listed_as_bad() {
+    for seed in 0..2 {
+        let (mut bench, left, holds) = alone(seed);
+        let engine = bench.start(&[]).unwrap();
+        let Geometry::Parity(geometry) = engine.array().flat().unwrap().geometry() else {
+            unreachable!("raid5 or raid6")
+        };
+        let (other, p) = (geometry.data_member(0, 1).at(), geometry.p_member(0).at());
+        drop(engine);
+        let both: [(usize, &[usize]); 2] = [(other, &[]), (p, &[other])];
+        // raid5 has one parity alone.
+        for (listed, lost) in both.into_iter().take(1 + seed as usize) {
+            let mut images = left.clone();
+            list_as_bad(&mut images[listed]);
+            bench.drives = drives(&images);
+            let mut engine = bench.start(lost).unwrap();
+            assert!(engine.beginning().replayed.alone == 4, "{:?}", engine.beginning());
+            let found = bench.read(&mut engine);
+            assert!(found == holds, "seed {seed}, {listed} lists it, without {lost:?}");
         }
     }
 }

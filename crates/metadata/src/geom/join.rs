@@ -51,6 +51,7 @@ pub(crate) fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Canno
         events,
         journal_events: 0,
         sectors: assembly.places.iter().map(|place| place.sectors).collect(),
+        bad: Vec::new(),
         layout: assembly.layout,
         name: assembly.name,
         out: assembly.out,

@@ -7,7 +7,7 @@
 use raidlab_core::consistency::{ArrayId, Carried, Examined, Finding, Found, LogFound, Parameters};
 use raidlab_core::contract::{MemberBits, Superblock as Said};
 use raidlab_core::policy::MemberTraits;
-use raidlab_core::{Consistency, Layout, Level, Sector, Sectors};
+use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 
 use super::assemble::{Purpose, decide};
 use super::format::{self, HISTORY, PARTIAL_PARITY, named_twice, replaced_to, room, unnamed};
@@ -63,6 +63,8 @@ pub struct Joined {
     pub(crate) journal_events: u64,
     /// Sectors used of each member.
     pub(crate) sectors: Vec<Sectors>,
+    /// What the lists of members call bad of their data.
+    pub(crate) bad: Vec<(MemberIndex, Sector, Sectors)>,
 }
 
 /// Decides which devices make an array that is written.
@@ -132,6 +134,7 @@ pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
         state,
         events,
         sectors: assembly.places.iter().map(|place| place.sectors).collect(),
+        bad: assembly.places.iter().flat_map(|place| place.bad.iter().copied()).collect(),
         out: assembly.out,
         layout: assembly.layout,
     })
@@ -481,6 +484,14 @@ impl Joined {
     pub fn filled_to(&self, place: usize) -> u64 {
         let is_rebuilding = self.state.rebuilding[place / 64] >> (place % 64) & 1 == 1;
         if is_rebuilding { self.state.rebuilt_to.0 } else { u64::MAX }
+    }
+
+    /// Whether a member's list of bad blocks names something of this range of its data.
+    pub fn is_listed(&self, place: usize, at: Sector, len: Sectors) -> bool {
+        let ends = |at: Sector, len: Sectors| at.0.saturating_add(len.0);
+        self.bad.iter().any(|(member, from, bad)| {
+            member.at() == place && from.0 < ends(at, len) && at.0 < ends(*from, *bad)
+        })
     }
 
     /// Sectors used of a member.

@@ -12,9 +12,9 @@
 //! The engine and the checker both replay by it: what is checked is what runs. Tests: the checker's with md's journal,
 //! and the engine's `tests/md_journal.rs`, `tests/md_journal_replay.rs`, `tests/md_journal_guest.rs`.
 
-use raidlab_core::Sector;
 use raidlab_core::contract::MemberBits;
 use raidlab_core::geometry::Parity;
+use raidlab_core::{Sector, Sectors};
 
 use super::{
     BLOCK, Journal, JournalDamage, JournalFound, JournalRow, PAGE, Superblock, begin_anew, recover,
@@ -372,15 +372,17 @@ impl<D: ReplayDevices> Replay<'_, D> {
 
     fn is_readable(&self, role: u16, row: u64) -> bool {
         let member = self.member(role, row);
-        self.is_in_service(member) && row + PAGE <= self.joined.filled_to(member)
+        self.is_in_service(member)
+            && row + PAGE <= self.joined.filled_to(member)
+            && !self.joined.is_listed(member, Sector(row), Sectors(PAGE))
     }
 
     fn at(&self, member: usize, row: u64) -> Sector {
         Sector(self.joined.starts[member].0 + row)
     }
 
-    /// A role's page of a row as it is on its member; `None` of one that is out of service, or that cannot be read: it
-    /// is made of the others.
+    /// A role's page of a row as it is on its member; `None` of one that is out of service, that its list calls bad, or
+    /// that cannot be read: it is made of the others.
     fn page(&mut self, role: u16, row: u64) -> Option<Page> {
         if !self.is_readable(role, row) {
             return None;

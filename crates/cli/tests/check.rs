@@ -121,7 +121,7 @@ fn what_cannot_be_checked_is_refused() {
     refused(&["--mode=log"], &["not a mode; known: none, resync, bitmap, ppl, journal"]);
     refused(&["--level=raid1", "--mode=ppl"], &["--mode ppl: only raid5 can have it"]);
     refused(&["--metadata=md"], &["not a format; known: own, 0.90, 1.0, 1.1, 1.2"]);
-    refused(&["--metadata=1.2", "--mode=ppl"], &["--metadata 1.2: it has no ppl, but raid1"]);
+    refused(&["--metadata=1.0", "--mode=journal"], &["--metadata 1.0: it has no journal, but"]);
     refused(&["--metadata=0.90", "--level=raid3"], &["--metadata 0.90: it has no raid3"]);
     refused(&["--metadata=own", "--mode=none"], &["--metadata own: it has no none"]);
     refused(&["--seeds=0"], &["nothing to do"]);

@@ -180,7 +180,7 @@ impl<'a> Members<'a> {
         let rebuilding = u64::from(script.byte()) & all & !failed;
         let flags = script.byte();
         let place =
-            |script: &mut Script<'_>| Sector(if script.flag() { ALL } else { script.word() });
+            |script: &mut Script<'_>| Sector(if script.flag() { ALL } else { script.word() >> 10 });
         let is_rebuilding = rebuilding != 0;
         Superblock {
             // Beyond 2^62 the own format takes no number for one.
@@ -190,7 +190,7 @@ impl<'a> Members<'a> {
             clean: flags & 1 == 1,
             by_bitmap: flags & 2 != 0 && is_rebuilding && self.has_bitmap,
             synced_to: place(script),
-            rebuilt_to: if is_rebuilding { Sector(script.word() / 2) } else { Sector(0) },
+            rebuilt_to: if is_rebuilding { Sector(script.word() >> 10) } else { Sector(0) },
             bitmap_since: script.word() / 8,
             ..Superblock::default()
         }

@@ -83,8 +83,15 @@ fn choice(options: &Check) -> Result<Choice, Failure> {
             Format::Own => "every level and mode with superblocks: resync, bitmap, ppl, journal",
             Format::Md(_) => "raid1, raid4, raid5, raid6 and raid10 in the modes resync and bitmap",
         };
+        let logs = match format.name() {
+            "1.0" => ", and raid5 with ppl",
+            "1.1" | "1.2" => ", raid5 with ppl, and raid4, raid5 and raid6 with a journal",
+            _ => "",
+        };
         let name = format.name();
-        return Err(Failure::input(format!("--metadata {name}: it has no {what}, but {kept}")));
+        return Err(Failure::input(format!(
+            "--metadata {name}: it has no {what}, but {kept}{logs}"
+        )));
     }
     Ok(choice)
 }

@@ -243,8 +243,7 @@ impl Roots {
 
 /// Whether a path may be of a block device, and may be asked of.
 fn may_be_device(mounts: &[Mount], path: &Path) -> bool {
-    let there = mounts::over(mounts, path);
-    path.is_absolute() && !there.is_some_and(Mount::may_never_answer)
+    path.is_absolute() && mounts::may_ask(mounts, path, None)
 }
 
 /// The size of a device in bytes, by its directory in sysfs.

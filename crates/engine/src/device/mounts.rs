@@ -56,6 +56,14 @@ pub fn over<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     above.max_by_key(|mount| mount.point.as_os_str().len())
 }
 
+/// Whether a file may be asked of, by its path: it lies on no filesystem that may never answer, or on the one with the
+/// device `near`, from which something was had already.
+#[must_use]
+pub fn may_ask(mounts: &[Mount], file: &Path, near: Option<u64>) -> bool {
+    let there = over(mounts, file).filter(|mount| mount.may_never_answer());
+    there.is_none_or(|mount| Some(mount.number) == near)
+}
+
 /// Number, parent, device, root, mount point, options, any number of fields, `-`, kind, source, options.
 fn line(text: &[u8]) -> Option<Mount> {
     let fields: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();

@@ -203,12 +203,11 @@ pub(super) fn loops_over(extent: &Extent, known: &[u64]) -> Vec<u64> {
     let directories = entries.flatten().map(|entry| entry.path());
     // Nor is a file asked of a filesystem that may never answer, unless the bytes lie there themselves.
     let mounts = mounts::all().unwrap_or_default();
-    let may_ask = |file: &Path| {
-        let there = mounts::over(&mounts, file).filter(|mount| mount.may_never_answer());
-        there.is_none_or(
-            |mount| matches!(extent.base, Base::File(device, _) if device == mount.number),
-        )
+    let near = match extent.base {
+        Base::File(device, _) => Some(device),
+        Base::Device(_) => None,
     };
+    let may_ask = |file: &Path| mounts::may_ask(&mounts, file, near);
     let mut found: Vec<u64> = directories
         .filter(|directory| directory.join("loop/backing_file").exists())
         .filter_map(|directory| {

@@ -176,10 +176,6 @@ pub(crate) struct Attached {
 /// asked who they are.
 pub(crate) fn attached(near: Option<u64>) -> io::Result<Vec<Attached>> {
     let mounts = mounts::all()?;
-    let may_ask = |file: &Path| {
-        let there = mounts::over(&mounts, file).filter(|mount| mount.may_never_answer());
-        there.is_none_or(|mount| Some(mount.number) == near)
-    };
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/sys/block")? {
         let name = entry?.file_name();
@@ -193,7 +189,9 @@ pub(crate) fn attached(near: Option<u64>) -> io::Result<Vec<Attached>> {
             }
             let backing = PathBuf::from(std::ffi::OsStr::from_bytes(&backing));
             let device = node(number);
-            let file = may_ask(&backing).then(|| backing_file(&device).ok()).flatten();
+            let file = mounts::may_ask(&mounts, &backing, near)
+                .then(|| backing_file(&device).ok())
+                .flatten();
             found.push(Attached { device, backing, file });
         }
     }

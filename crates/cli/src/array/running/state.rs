@@ -68,6 +68,14 @@ pub(super) struct Names {
     volume: Option<String>,
 }
 
+/// The place of a device, by its path or name.
+fn place_of(devices: &[Option<PathBuf>], text: &str) -> Option<MemberIndex> {
+    let (path, name) = (absolute(Path::new(text)), Path::new(text));
+    let is_meant =
+        |one: &Option<PathBuf>| one.as_deref().is_some_and(|one| one == path || one == name);
+    devices.iter().position(is_meant).map(|place| MemberIndex(place as u16))
+}
+
 impl Names {
     /// Of devices, and arrays below, by the order they were given in.
     pub(super) fn new(
@@ -182,23 +190,13 @@ impl Names {
                 false => Err(format!("the array has members 0 to {}", self.count() - 1)),
             };
         }
-        let (path, name) = (absolute(Path::new(text)), Path::new(text));
-        let is_meant =
-            |one: &Option<PathBuf>| one.as_deref().is_some_and(|one| one == path || one == name);
-        let place = self.members[..self.count()].iter().position(is_meant);
-        match place {
-            Some(place) => Ok(MemberIndex(place as u16)),
-            None => Err(format!("{text} is no member, by number or device")),
-        }
+        let found = place_of(&self.members[..self.count()], text);
+        found.ok_or_else(|| format!("{text} is no member, by number or device"))
     }
 
     /// Which member a device is to replace.
     pub(super) fn replacement(&self, text: &str) -> Option<MemberIndex> {
-        let (path, name) = (absolute(Path::new(text)), Path::new(text));
-        let is_meant =
-            |one: &Option<PathBuf>| one.as_deref().is_some_and(|one| one == path || one == name);
-        let place = self.members[self.count()..].iter().position(is_meant)?;
-        Some(MemberIndex(place as u16))
+        place_of(&self.members[self.count()..], text)
     }
 
     /// What was to replace a member does so no longer, as that failed, or itself.

@@ -1,29 +1,13 @@
 //! Physical volumes in memory with a RAID volume on them.
 
-use raidlab_core::{Sector, Sectors};
+#[path = "../md/memory.rs"]
+mod memory;
+
+use raidlab_metadata::Source;
 use raidlab_metadata::lvm::{Group, Member, Volume, look};
 use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, assemble};
-use raidlab_metadata::{Source, Unreadable};
 
-/// A device of any bytes.
-pub(crate) struct Disk(pub(crate) Vec<u8>);
-
-impl Source for Disk {
-    fn sectors(&self) -> Sectors {
-        Sectors(self.0.len() as u64 / 512)
-    }
-
-    fn logical_block(&self) -> u32 {
-        1
-    }
-
-    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
-        let from = usize::try_from(at.bytes()).map_err(|_| Unreadable)?;
-        let there = from.checked_add(into.len()).and_then(|end| self.0.get(from..end));
-        into.copy_from_slice(there.ok_or(Unreadable)?);
-        Ok(())
-    }
-}
+pub(crate) use memory::Disk;
 
 /// Where the area of metadata begins, and its bytes; the first extent, and sectors of one.
 pub(crate) const AREA: usize = 4096;

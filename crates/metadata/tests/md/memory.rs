@@ -17,8 +17,8 @@ impl Source for Disk {
 
     fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
         let from = usize::try_from(at.bytes()).map_err(|_| Unreadable)?;
-        let there = self.0.get(from..from + into.len()).ok_or(Unreadable)?;
-        into.copy_from_slice(there);
+        let there = from.checked_add(into.len()).and_then(|end| self.0.get(from..end));
+        into.copy_from_slice(there.ok_or(Unreadable)?);
         Ok(())
     }
 }

@@ -2,7 +2,9 @@
 //! what a stripe cache saves.
 
 use crate::support::{Driver, Work};
-use raidlab_core::contract::{Input, IoOp, IoOutcome, Outcome, Request, RequestId, Segment};
+use raidlab_core::contract::{
+    Input, IoOp, IoOutcome, Outcome, Record, Request, RequestId, Segment,
+};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors, Tie};
 use raidlab_random::SplitMix64;
 
@@ -460,4 +462,29 @@ fn a_read_computes_nothing_for_a_log() {
         run_counting_jobs(&mut driver)
     });
     assert_eq!(jobs, [2; 3], "what was lost, a piece in each of two stripes");
+}
+
+/// The second band of a write has rows of which another chunk's write is not durable: its entry waits for a flush.
+#[test]
+fn an_entry_waits_for_what_is_not_durable_in_any_of_its_bands() {
+    let mut config = config(Level::Raid5, 3);
+    config.settings.consistency = Consistency::PartialParity { slots: 8 };
+    let mut driver = Driver::new(&config);
+    // The second chunk's rows 14 and 15; then the first's, and the second's rows 0 to 2.
+    assert_eq!(driver.write(CHUNK + 14, &[1; 2]), Outcome::Done);
+    driver.begin_write(14, &[2; 5], false);
+    let mut flushed = false;
+    loop {
+        match driver.work.front().expect("it is logged") {
+            Work::Io(io) => flushed |= io.op == IoOp::Flush,
+            Work::Meta(io) => {
+                let record = driver.array.meta(*io).expect("wanted").record;
+                if matches!(record, Record::PartialParity { .. }) {
+                    return assert!(flushed);
+                }
+            }
+            _ => {}
+        }
+        driver.step(0);
+    }
 }

@@ -190,6 +190,8 @@ impl LogReplay {
         let ReplayStep::Partial { stripe, rows, lost: true, .. } = step else { return };
         let (start, p) = (setup.member_start(stripe), setup.role_member(stripe, setup.data_chunks));
         if members[p].bad.insert(start + rows.0, start + rows.1) {
+            // Its drive will read it without an error: the next start must know, too.
+            members[p].is_listed |= setup.settings.keeps_bad_blocks;
             members.note_partial(p);
         } else {
             self.complete = false;

@@ -1,11 +1,13 @@
 //! Background work after a start: resync, all or by the bitmap; rebuilds that go on where they were;
 //! members that come back.
 
+use std::collections::BTreeSet;
+
 use crate::support::{ANYTHING, Word};
 use crate::worst;
 use crate::worst::{Bench, has_parity, layouts, tight};
 use raidlab_core::contract::{
-    Admin, Event, Input, IoOp, IoOutcome, Outcome, Pacing, Record, Refusal, Scrub, Work,
+    Admin, Event, Input, IoOp, IoOutcome, Outcome, Pacing, Record, Refusal, Scrub, Segment, Work,
 };
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 
@@ -60,7 +62,7 @@ fn a_resync_by_the_bitmap_touches_what_it_names_only() {
         // Until every bit is cleared.
         bench.idle();
         let token = bench.driver.buffer(vec![0x5a; 2]);
-        let segment = raidlab_core::contract::Segment { token, offset: 0, len: 2 };
+        let segment = Segment { token, offset: 0, len: 2 };
         let id = bench.driver.submit(IoOp::Write, 17, &[segment]);
         while bench.driver.outcome(id).is_none() && bench.step() {}
         let named = match layout.level {
@@ -179,7 +181,7 @@ fn parity_is_believed_where_the_bitmap_names_nothing() {
     bench.idle();
     // A write in flight in stripe 5, rows 40 to 48.
     let token = bench.driver.buffer(vec![0x5a; 2]);
-    let segment = raidlab_core::contract::Segment { token, offset: 0, len: 2 };
+    let segment = Segment { token, offset: 0, len: 2 };
     bench.driver.submit(IoOp::Write, 5 * 16 + 3, &[segment]);
     for _ in 0..9 {
         bench.step();
@@ -543,4 +545,91 @@ fn nothing_is_mended_from_parity_that_is_not_consistent_yet() {
         assert_eq!(wrote, None, "{level}");
         assert_eq!(bench.driver.array.bad_blocks(member).count(), 0, "{level}: it may yet be had");
     }
+}
+
+/// After a loss of power copies differ, and each of them may be what is read. What was read once is read ever after,
+/// whichever copies have sectors that cannot be read, and whoever mends them.
+#[test]
+fn what_was_read_of_copies_that_differ_is_read_again() {
+    let raid10 =
+        |members, near| Layout::new(Level::Raid10, members).with_chunk(Sectors(8)).with_near(near);
+    let mut layouts: Vec<_> = (2..5).map(|members| Layout::new(Level::Raid1, members)).collect();
+    layouts.extend([raid10(4, 2), raid10(6, 3), raid10(5, 3)]);
+    for layout in layouts {
+        for seed in 0..24 {
+            let limits = if seed % 2 == 0 { tight() } else { Limits::default() };
+            let config = with(&layout, limits, Consistency::Resync);
+            let mut bench = Bench::new(&config, seed);
+            bench.driver.begin_write(0, &[9], false);
+            bench.settle_until_each_has_io();
+            bench.crash(&config, &[], Word::default());
+            scatter(&mut bench);
+            let seen = read_until_synced(&mut bench);
+            for (at, seen) in seen.iter().enumerate().filter(|(_, seen)| seen.is_some()) {
+                let read = bench.driver.read(at as u64, 1).expect("one copy can be read");
+                assert_eq!(Some(read[0]), *seen, "{layout} {seed}: sector {at}");
+            }
+        }
+    }
+}
+
+/// Every copy of a sector becomes something else, and of some sectors the first copy, or all but one, cannot be read
+/// until they are written.
+fn scatter(bench: &mut Bench) {
+    for (member, bytes) in bench.driver.members.iter_mut().enumerate() {
+        bytes.iter_mut().for_each(|byte| *byte = bench.random.next_u64() as u8);
+        bench.driver.caches.reset(member, bytes);
+    }
+    let geometry = bench.driver.array.geometry();
+    let mut bad = BTreeSet::new();
+    let places: BTreeSet<_> =
+        (0..6).map(|_| Sector(bench.random.below(bench.flat.len() as u64))).collect();
+    for at in places {
+        let good = bench.random.below(u64::from(geometry.copies())) as u16;
+        let is_bad = |copy: &u16| *copy != good && (*copy == 0 || at.0 % 2 == 0);
+        for copy in (0..geometry.copies()).filter(is_bad) {
+            let place = geometry.place(at, copy);
+            bad.insert((place.member.0, place.at.0));
+        }
+    }
+    bench.driver.fault = Box::new(move |io| {
+        let range = (io.member.0, io.at.0)..(io.member.0, io.at.0 + u64::from(io.len));
+        match bad.range(range.clone()).next() {
+            Some((_, at)) if io.op == IoOp::Read => {
+                IoOutcome::MediaError { first_bad: Sector(*at) }
+            }
+            _ => {
+                bad.retain(|place| io.op == IoOp::Read || !range.contains(place));
+                IoOutcome::Ok
+            }
+        }
+    });
+}
+
+/// Reads anything until all copies agree; what was read of each sector first, which is what is read of it later.
+fn read_until_synced(bench: &mut Bench) -> Vec<Option<u8>> {
+    let sectors = bench.flat.len() as u64;
+    let mut seen = vec![None; bench.flat.len()];
+    let mut reads = Vec::new();
+    while !bench.has(finished(Work::Resync)) || !reads.is_empty() {
+        let goes_on = !bench.has(finished(Work::Resync));
+        if goes_on && reads.len() < 3 && bench.random.below(8) == 0 {
+            let at = bench.random.below(sectors);
+            let len = 1 + bench.random.below((sectors - at).min(16)) as u32;
+            let token = bench.driver.buffer(vec![0xdd; len as usize]);
+            let segment = Segment { token, offset: 0, len };
+            reads.push((bench.driver.submit(IoOp::Read, at, &[segment]), at, token));
+        }
+        assert!(bench.step(), "{}: {:?}", bench.layout, bench.driver.events);
+        reads.retain(|(id, at, token)| {
+            let Some(outcome) = bench.driver.outcome(*id) else { return true };
+            assert_eq!(outcome, Outcome::Done, "{}", bench.layout);
+            for (at, found) in (*at..).zip(&bench.driver.buffers[token.0 as usize]) {
+                let seen = seen[at as usize].get_or_insert(*found);
+                assert_eq!(seen, found, "{}: sector {at}", bench.layout);
+            }
+            false
+        });
+    }
+    seen
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use crate::worst::{Bench, config, layouts, tight};
 use raidlab_core::contract::{Admin, Event, IoOp, IoOutcome, MemberIo, Outcome, Segment, Work};
 use raidlab_core::geometry::{Holds, Place};
-use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
+use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
 
@@ -172,6 +172,45 @@ fn a_long_read_is_had_as_long_as_each_block_is() {
                 };
                 assert_eq!(bench.driver.read(0, len), expected, "{layout} {seed}");
             }
+        }
+    }
+}
+
+/// Rows of one stripe lack different chunks. What is written of each has what its parity needs, and the whole has it
+/// block by block.
+#[test]
+fn a_long_write_is_made_as_long_as_each_block_can_be() {
+    for layout in layouts().iter().filter(|layout| worst::has_parity(layout)) {
+        for seed in 0..24 {
+            let mut config = config(layout, Limits::default());
+            if seed % 3 == 0 {
+                config.settings.consistency = Consistency::Resync;
+            }
+            let mut bench = Bench::new(&config, seed);
+            let survives = u64::from(layout.survives());
+            // As many members are bad in each row as may be, in turn.
+            let rows = (0..12).map(|row| row + seed % 8);
+            let places: Vec<_> = rows
+                .flat_map(|row| (0..survives).map(move |k| (row * survives + k, row)))
+                .map(|(k, row)| ((k % u64::from(layout.members)) as u16, row))
+                .collect();
+            latent(&mut bench, &places, false);
+            let blocks = bench.flat.len() as u64 / worst::block(layout);
+            let from = bench.random.below(blocks.min(24));
+            let count = 1 + bench.random.below((blocks - from).min(24));
+            let (at, len) = (from * worst::block(layout), count * worst::block(layout));
+            let range = at as usize..(at + len) as usize;
+            if seed % 2 == 0 {
+                let bytes: Vec<u8> = range.clone().map(|at| at as u8 ^ 0x5a).collect();
+                bench.flat[range].copy_from_slice(&bytes);
+                assert_eq!(bench.driver.write(at, &bytes), Outcome::Done, "{layout} {seed}");
+            } else {
+                bench.flat[range].fill(0);
+                let id = bench.driver.submit_range(IoOp::WriteZeroes, at, len);
+                bench.driver.run();
+                assert_eq!(bench.driver.outcome(id), Some(Outcome::Done), "{layout} {seed}");
+            }
+            read_all(&mut bench).expect("every row has enough");
         }
     }
 }

@@ -229,6 +229,10 @@ impl Trust for Consistent<'_> {
     fn is_parity_trusted(&self, from: u64, to: u64, lacking: MemberSet) -> bool {
         self.background.is_parity_trusted(self.bitmap, from, to, lacking)
     }
+
+    fn are_copies_synced(&self, end: u64) -> bool {
+        end <= self.background.synced_to()
+    }
 }
 
 /// How far redundancy can be believed.

@@ -42,6 +42,8 @@ impl Sources {
 pub(in crate::array) trait Trust {
     /// Whether what these members lack in rows `from..to` may be computed from parity.
     fn is_parity_trusted(&self, from: u64, to: u64, lacking: MemberSet) -> bool;
+    /// Whether copies below `end` of the array agree: all of it was made consistent.
+    fn are_copies_synced(&self, end: u64) -> bool;
 }
 
 impl ResyncWindow {
@@ -135,8 +137,10 @@ impl ResyncWindow {
             let not = unreadable.union(wanted);
             let readable = |copy: &u16| !not.contains(*copy);
             // The copy whose member has least to do. md takes the first (`raid1_sync_request`, drivers/md/raid1.c;
-            // `raid10_sync_request`, drivers/md/raid10.c: "This is where we read from").
-            let load = |copy: &u16| match setup.is_of_md() {
+            // `raid10_sync_request`, drivers/md/raid10.c: "This is where we read from"); and so does everybody where
+            // copies may differ, as reads do: what was read once is what all copies get.
+            let end = self.at + u64::from(self.part.1);
+            let load = |copy: &u16| match setup.is_of_md() || !trust.are_copies_synced(end) {
                 true => 0,
                 false => members[self.place(setup, *copy).member].pending,
             };

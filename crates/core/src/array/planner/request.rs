@@ -199,6 +199,11 @@ impl Array {
         let ErrorState { mut outcome, again, avoid, check_copies, .. } =
             self.requests.errors[slot as usize];
         if again && outcome == Outcome::Done {
+            if self.is_read_of_copies_that_differ(slot) {
+                let RequestState { at, end, .. } = self.requests[slot];
+                self.begin_block(slot, (at, end));
+                return;
+            }
             let errors = &mut self.requests.errors[slot as usize];
             errors.again = false;
             let request = &mut self.requests.slots[slot];
@@ -208,7 +213,8 @@ impl Array {
             self.advance(slot);
             return;
         }
-        if self.requests[slot].op == IoOp::Read && self.read_next_block(slot) {
+        if let Some(blocks) = self.next_block(slot) {
+            self.begin_block(slot, blocks);
             return;
         }
         let recovered = self.requests.errors[slot as usize].recovered;
@@ -237,32 +243,54 @@ impl Array {
     }
 
     /// A read that cannot be had as a whole may be had block by block, as not all of it need be bad
-    /// on the same members; and if not, the first block that is lost is known. False when there is
-    /// nothing more to read.
-    fn read_next_block(&mut self, slot: u32) -> bool {
-        let block = u64::from(self.setup.logical_block);
-        let (request, errors) =
-            (&mut self.requests.slots[slot], &mut self.requests.errors[slot as usize]);
-        let (next, last) = match (errors.outcome, errors.blocks) {
-            (Outcome::Done, Some((_, last))) if request.end < last => (request.end, last),
-            (Outcome::MediaError { .. } | Outcome::Inconsistent, None)
-                if request.end - request.at > block =>
-            {
-                (request.at, request.end)
-            }
-            _ => return false,
+    /// on the same members; and if not, the first block that is lost is known. A write to a level with
+    /// parity may be made so, too, where what its parity needs is. Where the next block begins, and
+    /// where all ends; `None` when there is nothing more to do.
+    fn next_block(&self, slot: u32) -> Option<(u64, u64)> {
+        let (request, errors) = (&self.requests[slot], &self.requests.errors[slot as usize]);
+        let goes_by_blocks = match request.op {
+            IoOp::Read => true,
+            IoOp::Write | IoOp::WriteZeroes => self.setup.parities > 0 && !self.members.stopped,
+            _ => false,
         };
-        let known = match errors.blocks {
+        match (errors.outcome, errors.blocks) {
+            _ if !goes_by_blocks => None,
+            (Outcome::Done, Some((_, last))) if request.end < last => Some((request.end, last)),
+            (Outcome::MediaError { .. } | Outcome::Inconsistent, None)
+                if request.end - request.at > u64::from(self.setup.logical_block) =>
+            {
+                Some((request.at, request.end))
+            }
+            _ => None,
+        }
+    }
+
+    /// Begins the block at the first of these addresses, of a request that ends at the other.
+    fn begin_block(&mut self, slot: u32, (next, last): (u64, u64)) {
+        let block = u64::from(self.setup.logical_block);
+        let errors = &mut self.requests.errors[slot as usize];
+        let recovered = match errors.blocks {
             Some(_) => errors.recovered.union(errors.avoid),
             None => MemberSet::NONE,
         };
-        *errors = ErrorState { blocks: Some((next, last)), recovered: known, ..ErrorState::NONE };
+        *errors = ErrorState { blocks: Some((next, last)), recovered, ..ErrorState::NONE };
+        let request = &mut self.requests.slots[slot];
         request.cursor = next;
         request.end = (next + block).min(last);
         request.planned = false;
         request.slice = 0;
         self.advance(slot);
-        true
+    }
+
+    /// Whether a read is of several blocks of which copies may differ, and not block by block yet. Had from another
+    /// copy as a whole, those that the first can read would not be what they were read as before.
+    fn is_read_of_copies_that_differ(&self, slot: u32) -> bool {
+        let request = &self.requests[slot];
+        request.op == IoOp::Read
+            && self.setup.copies > 1
+            && request.end - request.at > u64::from(self.setup.logical_block)
+            && self.requests.errors[slot as usize].blocks.is_none()
+            && self.is_unsynced(request.end)
     }
 
     #[inline(always)]

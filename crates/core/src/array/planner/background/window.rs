@@ -111,9 +111,11 @@ impl Array {
             return;
         }
         if std::mem::take(&mut window.again) {
-            // Without the members that could not read. A scrub needs them all.
+            // Without the members that could not read. A scrub needs them all. Of copies that may differ each block
+            // is had from the first that can be read, as reads have it; so they are cut into these.
             window.phase = Phase::Plan;
-            if scrub {
+            let differ = window.task == Task::Resync && self.setup.parities == 0;
+            if scrub || differ && window.window_len() > self.setup.member_block() as u32 {
                 self.window_lacks_sources(slot);
             }
             return;

@@ -106,6 +106,15 @@ fn seeds_that_broke_a_promise_of_the_journal_keep_it() {
     }
 }
 
+/// Only one member was told that another one is out of service when the journal was replayed without that one, and then
+/// it was lost: the others had the other one in service.
+#[test]
+fn all_are_told_who_is_out_before_a_journal_is_replayed() {
+    for format in &Format::ALL[3..] {
+        kept(Case::Seed(20_062_293), Some(*format));
+    }
+}
+
 /// A replacement had taken over, which one member alone was told of, and another one was left out: what the others were
 /// told of that was what they knew before.
 #[test]

@@ -523,20 +523,20 @@ impl Joined {
         }
     }
 
-    /// The numbers of members that are out of service and that superblocks have in service: who was given for them is
-    /// out of date, or nobody. Before the journal is replayed without them they are to be told to be faulty
-    /// ([`tell_failed`](super::tell_failed)): what they lack stands in it alone, and they would be believed if the
-    /// power was cut before the array records that they are out.
+    /// The numbers of members that are out of service and that a superblock of one in service has in service: who was
+    /// given for them is out of date, or nobody. Before the journal is replayed without them they are to be told to be
+    /// faulty ([`tell_failed`](super::tell_failed)): what they lack stands in it alone, and they would be believed if
+    /// the power was cut before the array records that they are out. That the newest superblocks say so is not enough:
+    /// who has these may be lost, too.
     pub fn untold(&self, all: &[Inspected], out: MemberBits) -> Vec<u16> {
-        let members = self.order.iter().flatten().filter_map(|given| all.get(*given)?.superblock());
-        let Some(newest) = members.max_by_key(|one| one.events) else { return Vec::new() };
+        let is_out = |place: &u16| out[usize::from(place / 64)] >> (place % 64) & 1 == 1;
+        let in_service = (0..).zip(&self.order).filter(|(place, _)| !is_out(place));
+        let superblocks: Vec<_> =
+            in_service.filter_map(|(_, given)| all.get((*given)?)?.superblock()).collect();
         let number = |place: u16| {
             let place = Role::Member(place);
-            newest.roles.iter().position(|role| *role == place).map(|number| number as u16)
-        };
-        let is_out = |place: &u16| {
-            let (word, bit) = (usize::from(place / 64), place % 64);
-            (out[word] & !self.state.failed[word]) >> bit & 1 == 1
+            let of = |one: &&Superblock| one.roles.iter().position(|role| *role == place);
+            superblocks.iter().find_map(of).map(|number| number as u16)
         };
         (0..self.layout.members).filter(is_out).filter_map(number).collect()
     }

@@ -354,11 +354,16 @@ impl Cache {
         self.places.has_dirty(file)
     }
 
-    /// Makes room until there is no more than fits; what is used now stays as long as it can.
-    fn evict(&mut self) {
+    /// Makes room until there is no more than fits, or nothing is left but what was used after `now`: there is more
+    /// than fits while that, and what cannot be given up, needs it.
+    fn evict(&mut self, now: u64) {
         while self.pages > self.capacity {
             let Some((used, place)) = self.evictable.pop() else { return };
             let segment = &mut self.segments[place as usize];
+            if segment.stamp == used && used > now {
+                self.evictable.push(used, place);
+                return;
+            }
             if segment.evictable() == 0 {
                 segment.queued = false;
             } else if segment.stamp != used {
@@ -390,7 +395,7 @@ impl Cache {
                 segment.marked |= mask;
             });
         }
-        self.evict();
+        self.evict(u64::MAX);
     }
 
     /// Pages were read. Those dropped or written over meanwhile stay as they are.
@@ -402,12 +407,15 @@ impl Cache {
         });
     }
 
-    /// Pages are there without being read: holes, and what was never written.
+    /// Pages are there without being read: holes, and what was never written. They stay, as who asked for them would
+    /// ask again.
     pub(super) fn fill(&mut self, file: u64, range: Range<u64>) {
+        let now = self.clock;
+        self.clock += 1;
         self.change(file, range, Which::UsedOrMade, |segment, mask| {
             segment.present |= mask & !segment.reading;
         });
-        self.evict();
+        self.evict(now);
     }
 
     /// Takes a mark off; says whether there was one.
@@ -430,7 +438,7 @@ impl Cache {
             segment.present |= mask;
             segment.dirty |= mask;
         });
-        self.evict();
+        self.evict(u64::MAX);
     }
 
     /// Dirty pages are being written from now on.
@@ -444,7 +452,7 @@ impl Cache {
     /// Pages were written.
     pub(super) fn written(&mut self, file: u64, range: Range<u64>) {
         self.change(file, range, Which::There, |segment, mask| segment.writing &= !mask);
-        self.evict();
+        self.evict(u64::MAX);
     }
 
     /// Pages are changed and must stay until the journal has them.
@@ -455,7 +463,7 @@ impl Cache {
             segment.dirty &= !mask;
             segment.held |= mask;
         });
-        self.evict();
+        self.evict(u64::MAX);
     }
 
     /// The journal has a page: it may be written to its place.

@@ -48,7 +48,7 @@ use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 
 use blocks::Pointers;
 use blockset::BlockSet;
-use cache::Cache;
+use cache::{Cache, Page};
 use files::{File, Files, Waiter};
 pub use filesystem::FilesystemKind;
 use in_flight::{InFlight, Reading};
@@ -727,9 +727,9 @@ impl Host {
         let (purpose, waiters) = flight.ended();
         match purpose {
             Purpose::Read { file, pages } => {
-                // Pages that were forgotten meanwhile may be on their way again.
-                self.reading.remove(file, pages.start, slot);
-                self.cache.read(file, pages);
+                for pages in self.reading.ended(file, pages, slot) {
+                    self.cache.read(file, pages);
+                }
             }
             Purpose::Write { file, pages, number, is_fresh } => {
                 self.written(file, pages, number, is_fresh);
@@ -747,10 +747,14 @@ impl Host {
 
     /// A call waits for the request that reads a page.
     fn wait_for_page(&mut self, id: u32, file: u64, page: u64) {
-        let slot = self.reading.before(file, page);
+        let slot = self.reading.of(file, page);
         match slot.and_then(|slot| self.in_flight.get_mut(slot as usize)?.as_mut()) {
             Some(flight) => flight.wait(id),
-            None => self.ready.push_back(id),
+            None => {
+                let page = self.cache.page(file, page);
+                assert_ne!(page, Page::Reading, "a page that is being read comes with a request");
+                self.ready.push_back(id);
+            }
         }
     }
 

@@ -252,7 +252,9 @@ impl Host {
             if self.known.contains(block) || self.cache.page(METADATA, block) == Page::Reading {
                 return Some(block);
             }
+            // Used as soon as it is there, however full the memory is.
             self.cache.fill(METADATA, block..block + 1);
+            names.done += 1;
         }
     }
 

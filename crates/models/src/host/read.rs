@@ -335,7 +335,7 @@ impl Host {
             let pages = page..page + len;
             let io = Self::blocks(process, IoOp::Read, place.0, len);
             let slot = self.send(io, Purpose::Read { file, pages: pages.clone() });
-            self.reading.insert(file, page, slot);
+            self.reading.insert(file, pages.clone(), slot);
             self.cache.start_reading(file, pages, window.marks);
             page += len;
         }

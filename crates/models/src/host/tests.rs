@@ -1,6 +1,7 @@
 //! The host alone: requests are answered in order, each after a millisecond.
 
 mod ext4;
+mod mixed;
 
 use super::*;
 

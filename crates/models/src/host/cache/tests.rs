@@ -193,3 +193,19 @@ fn runs_end_where_pages_do_and_before_marks() {
     assert_eq!(cache.present(1, 10, 1_000), 280);
     assert_eq!(cache.absent(1, 300, 50), 50);
 }
+
+/// All memory is taken by pages that are being read. What is filled in beside them is there until something else is: who
+/// asked for it would ask again, for ever.
+#[test]
+fn what_was_filled_in_last_stays_however_little_room_there_is() {
+    let mut cache = Cache::new(100);
+    cache.start_reading(1, 0..200, Marks::None);
+    for (page, len) in [(7, 1), (60, 130), (900, 2)] {
+        cache.fill(2, page..page + len);
+        assert_eq!(cache.present(2, page, len), len, "{page}");
+    }
+    assert_eq!(cache.page(2, 7), Page::Absent, "that before it made room");
+    cache.read(1, 0..200);
+    cache.fill(3, 0..1);
+    assert!(cache.pages() <= 100, "{}", cache.pages());
+}

@@ -311,3 +311,32 @@ fn every_command_ends_once_and_the_seed_decides_all() {
         assert_eq!(harness.done, trace(seed).done);
     }
 }
+
+/// A flush that finds the map being written, which names all there is, ends with it: not before the one that asked for
+/// it.
+#[test]
+fn flushes_end_in_order() {
+    let f = SsdFigures { power_loss_protection: false, ..figures() };
+    for fua in [false, true] {
+        let mut harness = harness(&f);
+        let first = match fua {
+            true => harness.submit(Write, 0, 8, true),
+            false => {
+                harness.run(Write, 0, 8, false);
+                harness.submit(Flush, 0, 0, false)
+            }
+        };
+        let mut others = Vec::new();
+        for _ in 0..40 {
+            harness.pass(Nanos::from_micros(100));
+            others.push(harness.submit(Flush, 0, 0, false));
+        }
+        harness.settle();
+        let end = |id: u32| harness.done.iter().find(|done| done.id == id).expect("ended").at;
+        let mut before = end(first);
+        for id in others {
+            assert!(end(id) >= before, "flush {id} ended {:?} early", before.since(end(id)));
+            before = end(id);
+        }
+    }
+}

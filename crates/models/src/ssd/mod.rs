@@ -441,9 +441,12 @@ impl Ssd {
     }
 
     fn flush(&mut self, slot: u32) {
-        let clean = self.buffer.mapped == self.buffer.landed;
-        if self.f.power_loss_protection || clean {
+        let mapped = self.buffer.mapped == self.buffer.landed;
+        if self.f.power_loss_protection || mapped && self.buffer.map_free <= self.now {
             self.ended(slot);
+        } else if mapped {
+            // The map that names all of it is still being written.
+            self.schedule(self.buffer.map_free, Event::Ended(slot));
         } else {
             self.wait_until_durable(slot);
             self.program();

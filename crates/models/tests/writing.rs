@@ -1,6 +1,6 @@
 //! Writes, the write buffer, flushes, against closed forms.
 
-use crate::harness::{Flush, Harness, NAMES, Read, Write, figures};
+use crate::harness::{Flush, Harness, NAMES, Read, Write, figures, queueing_figures};
 use raidlab_core::units::{Nanos, Sectors};
 use raidlab_models::HardDiskFigures;
 use raidlab_random::SplitMix64;
@@ -337,4 +337,41 @@ fn writes_drop_what_was_cached() {
     harness.run(Write, 10_016, 8, true);
     assert!(harness.run(Read, 10_024, 8, false).0 as f64 <= hit, "behind the write");
     assert!(harness.run(Read, 10_016, 8, false).0 as f64 > hit, "what was written");
+}
+
+/// Writes that go past the buffer keep coming, one always waits; those that wait for room in it take turns with them.
+#[test]
+fn buffered_writes_do_not_wait_for_ever_behind_forced_ones() {
+    let f = queueing_figures("dc-24tb-7200");
+    let mut harness = Harness::new(&f, 1);
+    let mut random = SplitMix64::new(7);
+    let mut place = || random.below(f.capacity.0 / 8) * 8;
+    // The buffer has as many pieces as it takes.
+    for _ in 0..256 {
+        harness.run(Write, place(), 8, false);
+    }
+    let mut forced: Vec<u32> = (0..4).map(|_| harness.submit(Write, place(), 8, true)).collect();
+    let mut buffered: Vec<u32> = (0..8).map(|_| harness.submit(Write, place(), 8, false)).collect();
+    let mut count = 0;
+    while !buffered.is_empty() {
+        assert!(harness.wake(), "{} do not end", buffered.len());
+        for done in std::mem::take(&mut harness.done) {
+            buffered.retain(|id| *id != done.id);
+            if let Some(place_of) = forced.iter().position(|id| *id == done.id) {
+                count += 1;
+                forced[place_of] = harness.submit(Write, place(), 8, true);
+            }
+        }
+        assert!(count < 500, "{} wait behind {count} forced ones", buffered.len());
+    }
+}
+
+/// What has come into the buffer is there once: a write as large as the buffer finds room for its last piece.
+#[test]
+fn a_write_as_large_as_the_buffer_comes_at_the_rate_of_the_link() {
+    let f = figures("pata-80gb-7200");
+    let sectors = f.write_buffer.0 as u32;
+    let took = Harness::new(&f, 1).run(Write, 1 << 20, sectors, false).0 as f64;
+    let expected = acknowledged(&f, sectors);
+    assert!((took / expected - 1.0).abs() < 0.05, "{took} against {expected}");
 }

@@ -140,7 +140,7 @@ pub struct HardDisk {
     now: Time,
     wake: Option<Time>,
     wake_told: Option<Time>,
-    reads_since_destage: u32,
+    commands_since_destage: u32,
     /// When the head last went elsewhere to read.
     stays_since: Time,
     /// Until then the mechanism is at work for commands, or holds on to a reader in order.
@@ -190,7 +190,7 @@ impl HardDisk {
             now: Time::ZERO,
             wake: None,
             wake_told: None,
-            reads_since_destage: 0,
+            commands_since_destage: 0,
             stays_since: Time::ZERO,
             reserved: Time::ZERO,
             electronics: Time::ZERO,

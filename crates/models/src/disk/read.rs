@@ -15,7 +15,7 @@ impl HardDisk {
             self.commands[index].looked = Time::ZERO;
             return;
         }
-        self.reads_since_destage = self.reads_since_destage.saturating_add(1);
+        self.commands_since_destage = self.commands_since_destage.saturating_add(1);
         let end = self.commands[index].end();
         let Some(from) = self.hit(index, from) else { return };
         // What passes anyhow while the mechanism is reserved needs no turn of its own.

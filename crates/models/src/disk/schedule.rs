@@ -6,7 +6,7 @@ use super::mechanism::Work;
 use super::{Command, CommandStep, HardDisk, NEVER};
 
 /// Reads that may go before destaging gets a turn.
-const READS_PER_DESTAGE: u32 = 16;
+const COMMANDS_PER_DESTAGE: u32 = 16;
 
 /// For how many times as long as it takes to get elsewhere the head stays with a reader in order while others wait.
 /// An estimate between two measurements: a drive that had 256 reads of 4 KiB each of two files, behind a scheduler,
@@ -47,8 +47,8 @@ impl HardDisk {
         let demanded =
             |command: &Command| matches!(command.step, CommandStep::Room | CommandStep::Destaged);
         self.policy.immediate_report
-            || self.reads_since_destage >= READS_PER_DESTAGE
-            || ((!waiting || self.reads_since_destage > 0) && self.commands.iter().any(demanded))
+            || self.commands_since_destage >= COMMANDS_PER_DESTAGE
+            || ((!waiting || self.commands_since_destage > 0) && self.commands.iter().any(demanded))
     }
 
     /// The mechanism has come free, or time has come to use it.

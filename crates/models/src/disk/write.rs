@@ -56,6 +56,8 @@ impl HardDisk {
         if end == self.commands[index].end() {
             self.finish(index, self.now);
         } else {
+            // What has come is not promised any more.
+            self.commands[index].step = CommandStep::Room;
             self.transfer(index);
         }
         if self.policy.immediate_report {
@@ -89,11 +91,12 @@ impl HardDisk {
         let len = (end - start).min(u64::from(spot.used - spot.sector));
         self.writes.send(start, len);
         self.mechanism.write(self.now, (start, len), (self.now, self.now), true);
-        self.reads_since_destage = 0;
+        self.commands_since_destage = 0;
     }
 
     /// Writes past the buffer.
     pub(super) fn write_medium(&mut self, index: usize) {
+        self.commands_since_destage = self.commands_since_destage.saturating_add(1);
         let command = self.commands[index];
         let (at, end) = (command.io.at.0, command.end());
         let len = end - at;

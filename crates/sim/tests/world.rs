@@ -5,7 +5,9 @@ mod processes_example;
 
 use raidlab_core::contract::{IoOp, Outcome};
 use raidlab_core::{Config, Consistency, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
-use raidlab_models::{DriveKind, DriveOp, HardDisk, HardDiskSpec, Scheduler, load};
+use raidlab_models::{
+    DriveKind, DriveOp, HardDisk, HardDiskFigures, HardDiskSpec, Scheduler, load,
+};
 use raidlab_sim::{Answer, DriveRequest, HostCosts, SimErrorKind, World};
 
 fn spec() -> HardDiskSpec {
@@ -268,4 +270,29 @@ fn records_of_md_lie_in_front_of_the_data() {
     assert_eq!([written(0), written(1)], [[8, 16, front.0 + 4096]; 2].map(Vec::from));
     let full = made(1 << 17).expect("fits with its records").with_data_from(front);
     assert_eq!(full.expect_err("is too large").kind(), SimErrorKind::Drives);
+}
+
+/// A spare must have room for what lies in front of the data, too.
+#[test]
+fn a_spare_has_room_for_the_records_in_front() {
+    let drive = |sectors: u64| {
+        let figures = HardDiskFigures { capacity: Sectors(sectors), ..spec().figures().clone() };
+        HardDisk::new(&HardDiskSpec::new(figures).expect("possible"), 7)
+    };
+    let capacity = spec().figures().capacity.0;
+    let (front, area) = (Sectors(264_192), 1 << 14);
+    let room = front.0 + area;
+    let drives: Vec<_> = (0..2).map(|_| drive(capacity)).collect();
+    let mut config =
+        Config::uniform("raid1(2)".parse().expect("is a layout"), Sectors(capacity - room));
+    config.settings.consistency = Consistency::Resync;
+    let world = World::new(&config, drives, HostCosts::default()).expect("fits");
+    let mut world = world.with_data_from(front).expect("fits");
+    world.add_spare(drive(capacity)).expect("as large as the others");
+    // Large enough for data and records, if these were not behind what lies in front.
+    let refused = world.add_spare(drive(capacity - area)).expect_err("too small");
+    assert_eq!(refused.kind(), SimErrorKind::Drives);
+    assert_eq!(world.spares(), 1);
+    world.fail(MemberIndex(0));
+    assert_eq!(world.spares(), 0, "the first takes the place");
 }

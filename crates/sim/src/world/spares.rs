@@ -21,7 +21,7 @@ impl World {
         if self.places.get(member.at()).is_none() {
             return Err(wrong(format!("there is no member {member}")));
         }
-        if drive.capacity() < self.area.sectors() {
+        if drive.capacity() < Sectors(self.front) + self.area.sectors() {
             return Err(wrong(format!("it has {} only", drive.capacity())));
         }
         self.put(member, drive).map_err(|(_, reason)| wrong(format!("refused: {reason:?}")))?;
@@ -37,7 +37,8 @@ impl World {
     /// When the drive is smaller than a member.
     pub fn add_spare(&mut self, drive: impl Into<Drive>) -> Result<(), SimError> {
         let drive = drive.into();
-        let needed = self.data.iter().copied().max().unwrap_or_default() + self.area.sectors();
+        let data = self.data.iter().copied().max().unwrap_or_default();
+        let needed = Sectors(self.front) + data + self.area.sectors();
         if drive.capacity() < needed {
             let capacity = drive.capacity();
             return Err(wrong(format!("it has {capacity}, a member needs {needed}")));
@@ -86,7 +87,7 @@ impl World {
     /// Puts a drive into the place of a failed member, or returns it with the reason why the array refuses it.
     #[expect(clippy::result_large_err, reason = "a drive goes in and comes back as it is")]
     fn put(&mut self, member: MemberIndex, drive: Drive) -> Result<(), (Drive, Refusal)> {
-        let sectors = Sectors(drive.capacity().0 - self.area.sectors().0);
+        let sectors = Sectors(drive.capacity().0 - self.front - self.area.sectors().0);
         let place = self.places[member.at()];
         let index = self.drives.len();
         self.drives.push(drive);

@@ -171,6 +171,99 @@ fn two_do_not_write_one_shard() {
     assert!(error.to_string().contains("they are 1 to 2"), "{error}");
 }
 
+/// What one has just finished the other does not take from it, wherever between rows and manifest it looks.
+#[test]
+fn two_that_take_what_the_other_finishes_leave_every_shard_whole() {
+    const SHARDS: u64 = 200;
+    let scratch = Scratch::new("race");
+    let directory = scratch.path("rows");
+    // An item each, of few rows.
+    let shards = Shards::create(&directory, &head("a", SHARDS, SHARDS)).expect("made");
+    let begun = Barrier::new(2);
+    let work = || {
+        begun.wait();
+        let mut finished = 0;
+        for shard in 1..=SHARDS {
+            let Some(mut writer) = shards.take(shard, true).expect("readable") else { continue };
+            assert!(add(&mut writer, usize::MAX));
+            writer.finish().expect("finished");
+            finished += 1;
+        }
+        finished
+    };
+    let finished: u64 = std::thread::scope(|scope| {
+        let threads = [scope.spawn(work), scope.spawn(work)];
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+    });
+    assert_eq!(finished, SHARDS, "each by one of them");
+    assert_eq!(shards.missing().expect("readable"), [0; 0]);
+    let left = fs::read_dir(&directory).expect("a directory").count() as u64;
+    assert_eq!(left, 1 + 2 * SHARDS, "the head, and two files for each shard");
+    assert_eq!(all_rows(&[directory]).expect("whole"), expected(SHARDS));
+}
+
+#[test]
+fn rows_whose_manifest_is_being_written_stay_where_they_are() {
+    let scratch = Scratch::new("being-written");
+    let directory = scratch.path("rows");
+    let shards = Shards::create(&directory, &head("a", 4, 1)).expect("made");
+    fill(&shards, 1);
+    let [rows, manifest, part] =
+        ["jsonl", "json", "part"].map(|ending| directory.join(format!("shard-0000001.{ending}")));
+    fs::remove_file(&manifest).expect("ours");
+    // As a process that has renamed the rows and not yet written their manifest.
+    let finishing = fs::File::open(&rows).expect("there");
+    finishing.lock().expect("ours");
+    let error = shards.take(1, false).expect_err("another's");
+    assert_eq!(error.kind, StoreErrorKind::Locked, "{error}");
+    assert!(rows.exists() && !part.exists());
+    drop(finishing);
+    fill(&shards, 1);
+    assert_eq!(shards.missing().expect("readable"), [0; 0]);
+}
+
+#[test]
+fn a_file_that_was_made_beside_finished_rows_goes() {
+    let scratch = Scratch::new("in-vain");
+    let directory = scratch.path("rows");
+    let shards = Shards::create(&directory, &head("a", 4, 1)).expect("made");
+    fill(&shards, 1);
+    fs::remove_file(directory.join("shard-0000001.json")).expect("ours");
+    fs::write(directory.join("shard-0000001.part"), row(0, 0)).expect("written");
+    fill(&shards, 1);
+    assert!(!directory.join("shard-0000001.part").exists());
+    assert_eq!(all_rows(&[directory]).expect("whole"), expected(4));
+}
+
+/// Two processes of earlier versions could leave this behind.
+#[test]
+fn a_manifest_without_rows_is_told_with_what_to_do() {
+    let scratch = Scratch::new("rowless");
+    let directory = scratch.path("rows");
+    let shards = Shards::create(&directory, &head("a", 4, 2)).expect("made");
+    fill(&shards, 2);
+    let [rows, manifest, part] =
+        ["jsonl", "json", "part"].map(|ending| directory.join(format!("shard-0000002.{ending}")));
+    fs::rename(&rows, &part).expect("ours");
+    let told = |error: StoreError| {
+        assert_eq!(error.kind, StoreErrorKind::Damaged);
+        let told = error.to_string();
+        let what = format!("remove {}, and run shard 2 of 2 again", manifest.display());
+        assert!(told.contains(&what), "{told}");
+        assert!(told.contains(&format!("{} is not there", rows.display())), "{told}");
+        told.contains(&format!("keeps the rows in {}", part.display()))
+    };
+    assert!(told(shards.take(2, false).expect_err("refused")));
+    assert!(told(shards.missing().expect_err("refused")));
+    assert!(told(Merge::of(std::slice::from_ref(&directory)).expect_err("refused")));
+    fs::remove_file(&manifest).expect("ours");
+    let writer = shards.take(2, false).expect("ours").expect("not finished");
+    assert_eq!((writer.next(), writer.rows()), (None, 4), "as was said");
+    writer.finish().expect("finished");
+    fs::remove_file(&rows).expect("ours");
+    assert!(!told(shards.take(2, false).expect_err("refused")), "there are no rows to keep");
+}
+
 #[test]
 fn many_make_one_directory_at_once() {
     let scratch = Scratch::new("at-once");
@@ -233,6 +326,40 @@ fn errors_are_run_again_from_the_first_on() {
     fill(&shards, 1);
     assert_eq!(shards.reopen_errors().expect("nothing"), 0);
     assert_eq!(all_rows(&[directory]).expect("whole"), expected(4));
+}
+
+/// Nobody cuts off what another has begun to run anew.
+#[test]
+fn errors_are_opened_again_by_one_of_two() {
+    const SHARDS: u64 = 50;
+    let scratch = Scratch::new("errors-twice");
+    let directory = scratch.path("rows");
+    let shards = Shards::create(&directory, &head("a", SHARDS, SHARDS)).expect("made");
+    for shard in 1..=SHARDS {
+        let mut writer = shards.take(shard, false).expect("ours").expect("not finished");
+        let (item, part) = writer.next().expect("a row");
+        let row = String::from_utf8(row(item, part)).expect("text").replace("null", "\"why\"");
+        writer.push(row.as_bytes()).expect("written");
+        assert!(add(&mut writer, usize::MAX));
+        writer.finish().expect("finished");
+    }
+    let begun = Barrier::new(2);
+    let work = || {
+        begun.wait();
+        let opened = shards.reopen_errors().expect("written");
+        for shard in 1..=SHARDS {
+            let Some(mut writer) = shards.take(shard, true).expect("readable") else { continue };
+            assert!(add(&mut writer, usize::MAX));
+            writer.finish().expect("finished");
+        }
+        opened
+    };
+    let opened: u64 = std::thread::scope(|scope| {
+        let threads = [scope.spawn(work), scope.spawn(work)];
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+    });
+    assert_eq!(opened, SHARDS);
+    assert_eq!(all_rows(&[directory]).expect("whole"), expected(SHARDS));
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //! | `sweep.json` | the [`Head`]: which work it is, by a hash of all that has a say in it |
 //! | `shard-0000001.part` | rows so far, locked by who writes it |
 //! | `shard-0000001.at` | the row that was begun last, and how often, so that one that kills its process is known |
-//! | `shard-0000001.jsonl` | the rows, once all are there |
+//! | `shard-0000001.jsonl` | the rows, once all are there; the same file, locked until the manifest is there |
 //! | `shard-0000001.json` | the [`Manifest`]: how many rows and bytes, and their SHA-256 |
 //!
 //! Fault model: that of a [run's file](crate::Writer). Whatever was written of a part is read again and
@@ -20,7 +20,7 @@ mod merge;
 mod writer;
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -167,8 +167,21 @@ impl Shards {
     /// When it is not that of this shard, or the file of rows is missing or not as long as it says.
     pub fn manifest(&self, shard: u64) -> Result<Option<Manifest>, StoreError> {
         let path = self.file(shard, "json");
-        let Some(manifest) = read::<Manifest>(&path)? else { return Ok(None) };
-        let head = &self.head;
+        let mut found = read::<Manifest>(&path)?;
+        while let Some(manifest) = found {
+            let Err(error) = self.check(shard, &manifest) else { return Ok(Some(manifest)) };
+            // Another process may have opened the shard again while it was looked at.
+            found = read(&path)?;
+            if found.as_ref() == Some(&manifest) {
+                return Err(error);
+            }
+        }
+        Ok(None)
+    }
+
+    /// A manifest is that of this shard, and its rows are there.
+    fn check(&self, shard: u64, manifest: &Manifest) -> Result<(), StoreError> {
+        let (path, head) = (self.file(shard, "json"), &self.head);
         if manifest.schema_version != SHARDS_SCHEMA_VERSION {
             return Err(StoreError::schema(&path, manifest.schema_version, SHARDS_SCHEMA_VERSION));
         }
@@ -186,12 +199,37 @@ impl Shards {
             return Err(StoreError::new(StoreErrorKind::Mixed, what));
         }
         let rows = self.file(shard, "jsonl");
-        let bytes = fs::metadata(&rows).map_err(|error| StoreError::io(&rows, error))?.len();
+        let bytes = match fs::metadata(&rows) {
+            Ok(there) => there.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(self.without_rows(shard));
+            }
+            Err(error) => return Err(StoreError::io(&rows, error)),
+        };
         if bytes != manifest.bytes {
             let why = format!("has {bytes} bytes, {} were written", manifest.bytes);
             return Err(self.broken(shard, &why));
         }
-        Ok(Some(manifest))
+        Ok(())
+    }
+
+    /// The error of a manifest without its rows. Two
+    /// processes of earlier versions in one directory could leave it so.
+    fn without_rows(&self, shard: u64) -> StoreError {
+        let (path, rows) = (self.file(shard, "json"), self.file(shard, "jsonl"));
+        let part = self.file(shard, "part");
+        let kept = match part.exists() {
+            true => format!(", which keeps the rows in {}", part.display()),
+            false => String::new(),
+        };
+        let what = format!(
+            "{}: says that the shard is finished, but {} is not there; remove {0}, and run shard {shard} of {} \
+             again{kept}",
+            path.display(),
+            rows.display(),
+            self.head.shards
+        );
+        StoreError::new(StoreErrorKind::Damaged, what)
     }
 
     /// The error of a finished shard that is not as it was.
@@ -227,7 +265,8 @@ impl Shards {
     /// # Errors
     /// When they cannot be read.
     pub fn rows_so_far(&self, shard: u64) -> Result<u64, StoreError> {
-        for ending in ["jsonl", "part"] {
+        // The second may have got the first's name between the looks.
+        for ending in ["jsonl", "part", "jsonl"] {
             let path = self.file(shard, ending);
             match fs::read(&path) {
                 Ok(bytes) => return Ok(bytes.iter().filter(|byte| **byte == b'\n').count() as u64),
@@ -251,7 +290,15 @@ impl Shards {
                 continue;
             }
             let (rows, path) = (self.file(shard, "jsonl"), self.file(shard, "json"));
-            let bytes = fs::read(&rows).map_err(|error| StoreError::io(&rows, error))?;
+            let refused = |error| StoreError::io(&rows, error);
+            let mut file = File::options().read(true).write(true).open(&rows).map_err(refused)?;
+            file.lock().map_err(refused)?;
+            if self.manifest(shard)?.is_none_or(|manifest| manifest.errors == 0) {
+                // Another process did the same, or went on from there.
+                continue;
+            }
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(refused)?;
             let mut keep = 0;
             for line in bytes.split_inclusive(|byte| *byte == b'\n') {
                 if Place::of(line).is_none_or(|place| place.is_error) {
@@ -260,8 +307,7 @@ impl Shards {
                 keep += line.len() as u64;
             }
             fs::remove_file(&path).map_err(|error| StoreError::io(&path, error))?;
-            let cut = File::options().write(true).open(&rows).and_then(|file| file.set_len(keep));
-            cut.map_err(|error| StoreError::io(&rows, error))?;
+            file.set_len(keep).map_err(refused)?;
             count += 1;
         }
         Ok(count)

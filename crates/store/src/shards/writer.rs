@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -88,33 +88,59 @@ impl Shards {
             let what = format!("there is no shard {shard}: they are 1 to {}", self.head.shards);
             return Err(StoreError::new(StoreErrorKind::NotThere, what));
         }
-        let path = self.file(shard, "part");
-        let refused = |error| StoreError::io(&path, error);
         loop {
             if self.manifest(shard)?.is_some() {
                 return Ok(None);
             }
-            let finished = self.file(shard, "jsonl");
-            if finished.exists() && !path.exists() {
-                // All rows were there when the process went, but no manifest yet.
-                fs::rename(&finished, &path).map_err(refused)?;
-            }
-            let options = OpenOptions::new().read(true).append(true).create(true).clone();
-            let file = options.open(&path).map_err(refused)?;
+            let (path, file) = self.open_rows(shard)?;
+            let refused = |error| StoreError::io(&path, error);
             if wait {
                 file.lock().map_err(refused)?;
             } else if !lock(&file).map_err(refused)? {
                 let what = format!("{}: another process is writing this shard", path.display());
                 return Err(StoreError::new(StoreErrorKind::Locked, what));
             }
+            // Who had it may have finished it, and then it has another name, or a manifest.
             let own = file.metadata().map_err(refused)?.ino();
-            // Who had it may have finished it, and then this is no longer the file of that name.
-            if fs::metadata(&path).is_ok_and(|there| there.ino() == own)
-                && self.manifest(shard)?.is_none()
-            {
-                return ShardWriter::resume(self.clone(), shard, path, file).map(Some);
+            let is_there = fs::metadata(&path).is_ok_and(|there| there.ino() == own);
+            if !is_there || self.manifest(shard)?.is_some() {
+                continue;
             }
+            let rows = self.file(shard, "jsonl");
+            if path != rows && rows.exists() {
+                // Another finished the shard between the looks for its two names, and this file was made in
+                // vain. It is locked, so that nobody writes it.
+                remove(&path)?;
+                continue;
+            }
+            return ShardWriter::resume(self.clone(), shard, path, file).map(Some);
         }
+    }
+
+    /// The file of a shard that is not finished, whichever of its two names it has. Only who has it locked gives
+    /// it the second one, and nobody takes that back: a name that was seen to be there says nothing until the
+    /// file is locked.
+    fn open_rows(&self, shard: u64) -> Result<(PathBuf, File), StoreError> {
+        let options = OpenOptions::new().read(true).append(true).clone();
+        // All rows were there when a process went, but no manifest yet, or it is about to write one.
+        let rows = self.file(shard, "jsonl");
+        match options.open(&rows) {
+            Ok(file) => return Ok((rows, file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(StoreError::io(&rows, error)),
+        }
+        let path = self.file(shard, "part");
+        let file = options.clone().create(true).open(&path);
+        let file = file.map_err(|error| StoreError::io(&path, error))?;
+        Ok((path, file))
+    }
+}
+
+/// Removes a file that another may remove as well.
+fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::io(path, error)),
+        _ => Ok(()),
     }
 }
 
@@ -255,7 +281,8 @@ impl ShardWriter {
         error
     }
 
-    /// All rows are there: from now on the shard is finished and its file is never written again.
+    /// All rows are there: from now on the shard is finished and its file is not written again, unless it is
+    /// [opened again](Shards::reopen_errors).
     ///
     /// # Errors
     /// When rows are missing, or the system refuses.
@@ -266,7 +293,13 @@ impl ShardWriter {
         }
         self.file.sync_data().map_err(|error| StoreError::io(&self.path, error))?;
         let rows = self.shards.file(self.shard, "jsonl");
-        fs::rename(&self.path, &rows).map_err(|error| StoreError::io(&rows, error))?;
+        let part = self.shards.file(self.shard, "part");
+        if self.path == part {
+            fs::rename(&part, &rows).map_err(|error| StoreError::io(&rows, error))?;
+        } else {
+            // What stands beside it under the first name was made in vain.
+            remove(&part)?;
+        }
         let (head, items) = (&self.shards.head, self.shards.items(self.shard));
         let sha256 = hex(&self.hash.finalize());
         let manifest = Manifest {
@@ -281,6 +314,7 @@ impl ShardWriter {
             bytes: self.bytes,
             sha256,
         };
+        // The rows are locked until this function returns.
         write_whole(&self.shards.file(self.shard, "json"), &manifest)?;
         // It says nothing any more.
         let _ = fs::remove_file(self.shards.file(self.shard, "at"));

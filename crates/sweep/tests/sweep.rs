@@ -160,6 +160,48 @@ fn the_address_depends_on_the_drive_file_and_the_version() {
     assert_ne!(id(drive, "1.1"), first);
 }
 
+/// As that of one that an axis names: rows of another drive are of another sweep, and their cells have other addresses.
+#[test]
+fn a_drive_file_that_samples_name_has_a_say() {
+    let scratch = Scratch::new("sampled");
+    fs::create_dir_all(&scratch.0).expect("made");
+    let drive = raidlab_models::builtin()
+        .iter()
+        .find(|(name, _)| *name == "nas-8tb-7200")
+        .expect("there")
+        .1;
+    let slower = drive.replace("7200", "5400");
+    assert_ne!(drive, slower);
+    let (study, _) = STUDY.split_once("\n[[sweep.axes]]").expect("axes");
+    let samples = "\n[sweep.samples]\ncount = 3\n\
+                   of = [{ key = \"drives[0].model\", values = [\"nas-8tb-7200\", \"own.toml\"] }]\n";
+    let text = format!("{study}{samples}");
+    let version = Version { raidlab: "1.0".into(), commit: None };
+    let job = |drive: &str| {
+        fs::write(scratch.0.join("own.toml"), drive).expect("written");
+        Job::parse(&text, "mine.toml", &scratch.0, &version).expect("good")
+    };
+    let rows = |job: &Job, name: &str| {
+        let shards = Shards::create(&scratch.0.join(name), &job.head(1)).expect("made");
+        run_shard(job, &shards, 1, &NEVER, false, &mut |_| {}).expect("run");
+        read(&scratch.0.join(name))
+    };
+    let one = rows(&job(drive), "one");
+    let again = job(&slower);
+    let error = Shards::create(&scratch.0.join("one"), &again.head(1)).expect_err("of the other");
+    assert_eq!(error.kind, raidlab_store::StoreErrorKind::Mixed);
+    assert!(error.to_string().contains("a drive file was changed"), "{error}");
+    let other = rows(&again, "other");
+    let mut seen = [0, 0];
+    for (row, other) in one.iter().zip(&other) {
+        let is_own = row["keys"]["drives[0].model"] == "own.toml";
+        assert_eq!(row["cell"] != other["cell"], is_own, "{row}");
+        assert_eq!(row["metrics"] != other["metrics"], is_own, "{row}");
+        seen[usize::from(is_own)] += 1;
+    }
+    assert!(seen.iter().all(|count| *count > 0), "both are drawn: {seen:?}");
+}
+
 #[test]
 fn what_cannot_be_and_what_crashes_have_rows() {
     let text = STUDY.replace("values = [[1], [1, 4]]", "values = [[1]]").replace(

@@ -67,11 +67,7 @@ impl Axis {
             Values::Listed(values) => values,
             _ => &[],
         };
-        let is_model: Vec<bool> = self.keys.iter().map(Key::is_model).collect();
-        values.iter().flat_map(move |row| {
-            let row = row.iter().zip(is_model.clone());
-            row.filter(|(_, is_model)| *is_model).map(|(value, _)| value).collect::<Vec<_>>()
-        })
+        models_of(&self.keys, values)
     }
 
     pub(crate) fn read(table: &Table<'_>) -> Result<Self, StudyError> {
@@ -88,6 +84,15 @@ impl Axis {
         };
         Ok(Self { keys, line, values })
     }
+}
+
+/// Of values for each of the keys those of keys that are models of drives.
+fn models_of<'a>(keys: &[Key], values: &'a [Vec<Value>]) -> impl Iterator<Item = &'a Value> {
+    let is_model: Vec<bool> = keys.iter().map(Key::is_model).collect();
+    values.iter().flat_map(move |row| {
+        let row = row.iter().zip(is_model.clone());
+        row.filter(|(_, is_model)| *is_model).map(|(value, _)| value)
+    })
 }
 
 /// `key = "seed"`, or `keys = ["drives[nas].model", "drives[nas].count"]`, which change together.
@@ -270,6 +275,17 @@ impl Samples {
             drawn.at(share)
         });
         values.collect()
+    }
+
+    /// Every value of the keys that are models of drives.
+    pub(crate) fn models(&self) -> impl Iterator<Item = &Value> {
+        self.of.iter().flat_map(|drawn| {
+            let values: &[Vec<Value>] = match &drawn.from {
+                From::Listed(values) => values,
+                From::Between { .. } => &[],
+            };
+            models_of(std::slice::from_ref(&drawn.key), values)
+        })
     }
 }
 

@@ -149,9 +149,10 @@ impl Sweep {
         axes.chain(drawn).collect()
     }
 
-    /// The models of drives that its axes name.
+    /// The models of drives that its axes and samples name.
     pub fn models(&self) -> Vec<String> {
-        let all = self.axes.iter().flat_map(Axis::models);
+        let drawn = self.samples.iter().flat_map(Samples::models);
+        let all = self.axes.iter().flat_map(Axis::models).chain(drawn);
         let mut models: Vec<String> = Vec::new();
         for value in all {
             models_in(value, &mut models);

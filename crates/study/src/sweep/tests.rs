@@ -135,6 +135,16 @@ fn samples_are_points_too() {
 }
 
 #[test]
+fn models_are_those_of_axes_and_samples() {
+    let text = "\n[[sweep.axes]]\nkey = \"drives[nas].model\"\nvalues = [\"ssd-sata-1tb\", \"a.toml\"]\n\n\
+                [sweep.samples]\ncount = 9\n\n\
+                [[sweep.samples.of]]\nkey = \"drives\"\n\
+                values = [[{ name = \"nas\", model = \"b.toml\", count = 4 }]]\n\n\
+                [[sweep.samples.of]]\nkey = \"workloads.size\"\nvalues = [\"256KiB\", \"512KiB\"]\n";
+    assert_eq!(sweep(text).expect("good").models(), ["a.toml", "b.toml", "ssd-sata-1tb"]);
+}
+
+#[test]
 fn samples_with_a_step_are_spread_evenly_over_all_values() {
     for (key, ends, values) in [
         ("seed", "from = 10\nto = 20\nstep = 5", 3),

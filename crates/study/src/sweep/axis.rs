@@ -55,8 +55,11 @@ impl Axis {
                 Number::Integer(from + *step as i64 * place as i64)
             }
             Values::Added { from, step, .. } => from.with(from.amount() + step * place as f64),
-            Values::Multiplied { from, factor, .. } => from
-                .with(libm::floor(from.amount() * libm::pow(*factor, place as f64) + SLACK * 1e3)),
+            Values::Multiplied { from, factor, .. } => {
+                let amount = from.amount() * libm::pow(*factor, place as f64);
+                // Whole numbers are rounded down, but not by what a power is off.
+                from.with(if from.is_whole() { amount + SLACK * 1e3 } else { amount })
+            }
         };
         vec![number.value()]
     }
@@ -82,7 +85,32 @@ impl Axis {
                 return Err(StudyTable::error_at(table, Kind::MissingKey, line, "values", reason));
             }
         };
-        Ok(Self { keys, line, values })
+        let axis = Self { keys, line, values };
+        axis.check_neighbours(table)?;
+        Ok(axis)
+    }
+
+    /// No value of a range stands there twice, as none does in a list. Factors take whole numbers further apart from
+    /// pair to pair, and digits that are not told bring sums closer together, so that the first pair and the last one
+    /// speak for all.
+    fn check_neighbours(&self, table: &Table<'_>) -> Result<(), StudyError> {
+        let last = self.count().saturating_sub(1);
+        let key = match self.values {
+            Values::Listed(_) => return Ok(()),
+            Values::Added { .. } => "step",
+            Values::Multiplied { .. } => "factor",
+        };
+        for (one, other) in [(0, 1), (last.saturating_sub(1), last)] {
+            if other <= last && one < other && self.at(one) == self.at(other) {
+                let value: Vec<String> = self.at(one).iter().map(Value::toml).collect();
+                let reason = format!(
+                    "gives {} more than once; use a greater one, or name the `values`",
+                    value.join(" ")
+                );
+                return Err(StudyTable::error(table, Kind::WrongValue, key, reason));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -372,6 +400,11 @@ mod tests {
         );
         is("from = \"10%\"\nto = \"30%\"\nstep = \"10%\"", &["\"10%\"", "\"20%\"", "\"30%\""]);
         is("from = 1\nto = 1000\nfactor = 10", &["1", "10", "100", "1000"]);
+        is("from = \"0.5%\"\nto = \"4%\"\nfactor = 2", &["\"0.5%\"", "\"1%\"", "\"2%\"", "\"4%\""]);
+        is("from = 1.5\nto = 7.0\nfactor = 2", &["1.5", "3.0", "6.0"]);
+        is("from = 0.001\nto = 0.1\nfactor = 10", &["0.001", "0.01", "0.1"]);
+        is("from = 2\nto = 7\nfactor = 1.5", &["2", "3", "4", "6"]);
+        is("from = 100\nto = 150\nfactor = 1.1", &["100", "110", "121", "133", "146"]);
         is("values = [1, \"a\", [2]]", &["1", "\"a\"", "[2]"]);
         assert_eq!(
             axis("keys = [\"a\", \"b\"]\nvalues = [[1, 2], [3, 4]]"),
@@ -401,6 +434,12 @@ mod tests {
         );
         assert!(why("from = \"4KiB\"\nto = \"8KiB\"").contains("step"));
         assert!(why("values = [1, 1]").contains("twice"));
+        let twice = why("from = 1\nto = 6\nfactor = 1.5");
+        assert!(twice.contains("s.toml:4: factor: gives 1 more than once"), "{twice}");
+        assert!(why("from = 3\nto = 4\nfactor = 1.2").contains("gives 3 more than once"));
+        assert!(why("from = 1.0\nto = 1.001\nfactor = 1.0000000000001").contains("more than once"));
+        let close = "from = 1.0\nto = 1.0000000001\nstep = 0.0000000000001";
+        assert!(why(close).contains("step: gives"), "{}", why(close));
         assert!(why("values = []").contains("not empty"));
         assert!(why("from = 0\nto = 9000000000000000000").contains("are the most"));
         assert!(why("from = 1").contains("to: missing"));

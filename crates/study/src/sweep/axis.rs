@@ -353,17 +353,20 @@ impl Drawn {
             }
             From::Between { from, to, step, logarithmic } => (*from, *to, *step, *logarithmic),
         };
-        let first = from.amount();
-        // Whole numbers up to and with the last.
-        let last = to.amount() + if from.is_whole() { step.unwrap_or(1.0) } else { 0.0 };
-        let amount = if logarithmic {
-            libm::exp(libm::log(first) + share * (libm::log(last) - libm::log(first)))
-        } else {
-            first + share * (last - first)
+        let (first, end) = (from.amount(), to.amount());
+        let within = |last: f64| match logarithmic {
+            true => libm::exp(libm::log(first) + share * (libm::log(last) - libm::log(first))),
+            false => first + share * (last - first),
         };
-        let rounded =
-            step.map_or(amount, |step| first + libm::floor((amount - first) / step) * step);
-        from.with(rounded.max(first).min(to.amount())).value()
+        let step = step.or(from.is_whole().then_some(1.0));
+        let Some(step) = step else { return from.with(within(end).max(first).min(end)).value() };
+        // Each place of the grid stands for the step behind it, the last one that the range has too.
+        let places = libm::floor((end - first) / step + SLACK) + 1.0;
+        let place = match logarithmic {
+            true => libm::floor((within(first + places * step) - first) / step),
+            false => libm::floor(share * places),
+        };
+        from.with(first + place.max(0.0).min(places - 1.0) * step).value()
     }
 }
 
@@ -449,6 +452,33 @@ mod tests {
                 .expect_err("3")
                 .contains("one value for each")
         );
+    }
+
+    /// Every value that samples of a key take.
+    fn drawn(range: &str) -> Vec<String> {
+        let text = format!("count = 9\nof = [{{ key = \"a\", {range} }}]");
+        let source = raidlab_toml_file::Source { path: "s.toml", text: &text };
+        let document = source.document::<StudyError>().expect("TOML");
+        let samples = Samples::read(&Table::root(&source, &document)).expect("good");
+        let all = (0..512).map(|number| samples.at(number, 7)[0].toml());
+        all.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    }
+
+    #[test]
+    fn samples_stay_on_their_grid() {
+        for scale in ["linear", "logarithmic"] {
+            let range = |text: &str| drawn(&format!("{text}, scale = \"{scale}\""));
+            assert_eq!(range("from = 1, to = 10, step = 4"), ["1", "5", "9"], "{scale}");
+            assert_eq!(range("from = 1, to = 9, step = 4"), ["1", "5", "9"], "{scale}");
+            assert_eq!(
+                range("from = \"4KiB\", to = \"18KiB\""),
+                ["\"12KiB\"", "\"16KiB\"", "\"4KiB\"", "\"8KiB\""],
+                "{scale}"
+            );
+            assert_eq!(range("from = 0.1, to = 0.35, step = 0.1"), ["0.1", "0.2", "0.3"]);
+            assert_eq!(range("from = 0.1, to = 0.3, step = 0.1"), ["0.1", "0.2", "0.3"]);
+            assert_eq!(range("from = 3, to = 3"), ["3"], "{scale}");
+        }
     }
 
     #[test]

@@ -149,6 +149,9 @@ fn samples_with_a_step_are_spread_evenly_over_all_values() {
     for (key, ends, values) in [
         ("seed", "from = 10\nto = 20\nstep = 5", 3),
         ("workloads.size", "from = \"1MiB\"\nto = \"4MiB\"\nstep = \"1MiB\"", 4),
+        ("precision", "from = \"1%\"\nto = \"2%\"\nstep = \"0.5%\"", 3),
+        // The end is none of the grid's.
+        ("seed", "from = 10\nto = 22\nstep = 5", 3),
     ] {
         let text = format!(
             "\n[sweep.samples]\ncount = 120\nmethod = \"sobol\"\n\n\

@@ -158,12 +158,10 @@ impl<'a, E: FileError> Table<'a, E> {
     /// A finite number above 0.
     pub fn number(&self, key: &str) -> Result<Option<f64>, E> {
         let Some(value) = self.find(key) else { return Ok(None) };
-        let text = match value.get_ref() {
-            DeValue::Integer(number) => number.as_str(),
-            DeValue::Float(number) => number.as_str(),
-            other => return Err(self.wrong_type(key, value, other, "a number")),
+        let Some((text, number)) = real(value.get_ref()) else {
+            return Err(self.wrong_type(key, value, value.get_ref(), "a number"));
         };
-        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+        let number = number.filter(|number| number.is_finite() && *number > 0.0);
         number.map(Some).ok_or_else(|| {
             self.wrong(Fault::WrongValue, key, format!("{text} is not a number above 0"))
         })
@@ -368,12 +366,10 @@ impl<'a, E: FileError> Table<'a, E> {
             let reason = format!("`{name}` is not a unit of this{hint}; it takes {known}");
             return Err(self.wrong_at(Fault::WrongUnit, line, key, reason));
         };
-        let text = match number.get_ref() {
-            DeValue::Integer(number) => number.as_str(),
-            DeValue::Float(number) => number.as_str(),
-            other => return Err(self.wrong_type(key, number, other, "a number")),
+        let Some((text, amount)) = real(number.get_ref()) else {
+            return Err(self.wrong_type(key, number, number.get_ref(), "a number"));
         };
-        let number = text.parse::<f64>().ok().filter(|number| (0.0..1e18).contains(number));
+        let number = amount.filter(|number| (0.0..1e18).contains(number));
         let number = number.ok_or_else(|| {
             let reason = format!("{text} is not a number from 0 up");
             self.wrong_at(Fault::WrongValue, line, key, reason)
@@ -384,5 +380,79 @@ impl<'a, E: FileError> Table<'a, E> {
     fn wrong_type<T>(&self, key: &str, at: &Spanned<T>, found: &DeValue<'_>, wanted: &str) -> E {
         let reason = format!("found {}; must be {wanted}", found.type_str());
         self.wrong_at(Fault::WrongType, self.line_of(at), key, reason)
+    }
+}
+
+/// A number as it stands in the file and how much it is, where that can be told: a whole one may be hexadecimal,
+/// octal or binary. `None` of what is no number.
+fn real(value: &DeValue<'_>) -> Option<(String, Option<f64>)> {
+    match value {
+        DeValue::Integer(number) if number.radix() == 10 => {
+            Some((number.to_string(), number.as_str().parse().ok()))
+        }
+        DeValue::Integer(number) => {
+            let amount = u64::from_str_radix(number.as_str(), number.radix()).ok();
+            Some((number.to_string(), amount.map(|amount| amount as f64)))
+        }
+        DeValue::Float(number) => Some((number.to_string(), number.as_str().parse().ok())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Error(String);
+
+    impl FileError for Error {
+        fn of(wrong: Wrong) -> Self {
+            Self(wrong.reason)
+        }
+    }
+
+    /// What a number is as a plain one, and as one with a unit.
+    fn both(number: &str) -> [Result<f64, String>; 2] {
+        let text = format!("a = {number}\nb = {{ ms = {number} }}\n");
+        let source = Source { path: "a.toml", text: &text };
+        let document = source.document::<Error>().expect("TOML");
+        let table: Table<'_, Error> = Table::root(&source, &document);
+        let plain = table.number("a").map(|number| number.expect("there"));
+        let amount = table.amount("b", &[("ms", 1e-3)]).map(|amount| amount.expect("there").1);
+        [plain, amount].map(|result| result.map_err(|Error(reason)| reason))
+    }
+
+    #[test]
+    fn numbers_are_what_their_radix_says() {
+        for (text, number) in [
+            ("0x10", 16.0),
+            ("0xff", 255.0),
+            ("0o17", 15.0),
+            ("0b101", 5.0),
+            ("0x1_0", 16.0),
+            ("10", 10.0),
+            ("1_000", 1000.0),
+            ("+7", 7.0),
+            ("1.5", 1.5),
+            ("1e3", 1000.0),
+        ] {
+            assert_eq!(both(text), [Ok(number), Ok(number)], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_told_as_it_stands() {
+        for text in ["-1", "-0.5", "0xfffffffffffffffffffff", "nan", "inf"] {
+            for told in both(text) {
+                let told = told.expect_err(text);
+                assert!(told.starts_with(&format!("{text} is not a number")), "{told}");
+            }
+        }
+        assert!(both("0x0")[0].as_ref().is_err_and(|told| told.contains("above 0")));
+        assert_eq!(both("0x0")[1], Ok(0.0));
+        for told in both("\"1\"") {
+            assert!(told.expect_err("a text").contains("must be a number"));
+        }
     }
 }

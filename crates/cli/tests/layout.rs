@@ -196,7 +196,7 @@ fn layouts_that_cannot_be() {
             &["raid01", "-n", "4", "--rotation", "parity-last"],
             &["--rotation: neither raid0 nor raid1"],
         ),
-        (&["raid10+0", "-n", "8", "--far", "2", "--far-sets", "1"], &["--far-sets: nested levels"]),
+        (&["raid10+0", "-n", "8", "--far", "2", "--far-sets", "1"], &["--far-sets: mode 1 of md"]),
         (&["raid5+0(1x3)"], &["raid0 over arrays takes 2 to 127 of them, not 1"]),
         (&["raid5+0(2x2)"], &["raid5 needs at least 3 members, not 2"]),
         (&["raid5(4)", "-n", "5"], &["--members: `raid5(4)` says all of the layout"]),

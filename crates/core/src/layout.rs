@@ -438,20 +438,38 @@ impl Layout {
             return Err(LayoutError::new("members", reason));
         }
         let error = |reason| Err(LayoutError::new("far_sets", reason));
-        match self.far_sets {
-            0 => Ok(()),
-            1 => error(
-                "mode 1 of md may keep copies of a chunk on one member and is refused; \
-                 use 2 for sets, 0 for none"
-                    .into(),
-            ),
-            2 if far < 2 => error(format!("sets need at least 2 far copies, not {far}")),
-            2 if near > 1 && !members.is_multiple_of(near * far) => error(format!(
+        if !has_far_sets(self.far_sets)? {
+            return Ok(());
+        }
+        if far < 2 {
+            return error(format!("sets need at least 2 far copies, not {far}"));
+        }
+        if near > 1 && !members.is_multiple_of(near * far) {
+            return error(format!(
                 "sets of near {near} x far {far} need a multiple of {} members, not {members}",
                 near * far
-            )),
-            2 => Ok(()),
-            other => error(format!("{other} is not a mode of far sets; 0 or 2")),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a mode of [`Layout::far_sets`] has sets.
+///
+/// # Errors
+/// For modes that are not carried out: there are 0 and 2.
+pub fn has_far_sets(mode: u16) -> Result<bool, LayoutError> {
+    match mode {
+        0 => Ok(false),
+        1 => Err(LayoutError::new(
+            "far_sets",
+            "mode 1 of md may keep copies of a chunk on one member and is refused; \
+             use 2 for sets, 0 for none",
+        )),
+        2 => Ok(true),
+        other => {
+            let reason = format!("{other} is not a mode of far sets; 0 or 2");
+            Err(LayoutError::new("far_sets", reason))
         }
     }
 }

@@ -371,6 +371,8 @@ fn nested_levels() {
             6,
         ),
         ("level = \"raid0+10\"\nmembers = 8\narrays = 4\nfar = 2", "raid0+10(4x2) outer-far2", 8),
+        ("level = \"raid10+0\"\nmembers = 8\nfar = 2\nfar_sets = 2", "raid10+0(2x4) far2 sets", 8),
+        ("level = \"raid10+0\"\nmembers = 8\nfar = 2\nfar_sets = 0", "raid10+0(2x4) far2", 8),
         (
             "level = \"raid0+1\"\nmembers = 4\npolicy = \"least-busy\"",
             "raid0+1(2x2) policy=least-busy",
@@ -401,4 +403,7 @@ fn nested_levels() {
     bad(bitmap, "nested levels keep no superblocks");
     bad("level = \"raid50\"\nmembers = 6\nfar = 2", "`far2` says nothing about raid5");
     bad("level = \"raid50\"\nmembers = 6\npolicy = \"md-2.6\"", "leave the policy out");
+    let sets = |mode: u16| format!("level = \"raid10+0\"\nmembers = 8\nfar = 2\nfar_sets = {mode}");
+    bad(&sets(1), "my.toml:10: layouts.far_sets: mode 1 of md may keep");
+    bad(&sets(3), "layouts.far_sets: 3 is not a mode of far sets; 0 or 2");
 }

@@ -108,10 +108,9 @@ fn nested(
     {
         name += &copies.map_or_else(String::new, |copies| format!(" {word}{copies}"));
     }
-    match options.far_sets {
-        None | Some(0) => {}
-        Some(2) => name += " sets",
-        Some(_) => return Err("--far-sets: nested levels take 0 or 2".into()),
+    let sets = raidlab_core::layout::has_far_sets(options.far_sets.unwrap_or(0));
+    if sets.map_err(|error| format!("--far-sets: {}", error.reason))? {
+        name += " sets";
     }
     name.parse().map_err(|error: LayoutError| {
         match given.iter().find(|parameter| parameter.key() == error.key) {

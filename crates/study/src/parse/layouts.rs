@@ -1,7 +1,7 @@
 //! `[[layouts]]`: the layouts that are compared.
 
 use raidlab_core::array::check_policy;
-use raidlab_core::layout::{Parameter, ZoneOrder, chunk_from_size, nested_levels};
+use raidlab_core::layout::{Parameter, ZoneOrder, chunk_from_size, has_far_sets, nested_levels};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Layout, LayoutError, Level, Rotation};
@@ -182,13 +182,15 @@ fn nested(table: &Table<'_>) -> Result<Layout, StudyError> {
             name += &format!(" {key}{copies}");
         }
     }
-    if table.integer("far_sets", 0..=2)?.is_some_and(|sets| sets > 0) {
-        name += " sets";
-    }
-    name.parse().map_err(|error: LayoutError| {
+    let impossible = |error: LayoutError| {
         let key = if table.has(error.key) { error.key } else { "level" };
         table.error(Kind::ImpossibleLayout, key, error.reason.clone()).with_source(error)
-    })
+    };
+    let sets = table.integer("far_sets", 0..=most)?.unwrap_or(0) as u16;
+    if has_far_sets(sets).map_err(impossible)? {
+        name += " sets";
+    }
+    name.parse().map_err(impossible)
 }
 
 /// The host of a layout, where it is not the study's.

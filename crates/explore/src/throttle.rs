@@ -5,6 +5,7 @@ use raidlab_core::Nanos;
 use raidlab_core::contract::{Admin, Pacing, PacingRule};
 use raidlab_predict::{Modelled, Pacer};
 use raidlab_results::find::is_too_little;
+use raidlab_results::statistics::student;
 use raidlab_study::{CellKey, State, StudyError};
 
 /// A way of pacing rebuilds.
@@ -269,15 +270,9 @@ pub fn at_equal_time(ours: &[&[Outcome]], theirs: &[Outcome]) -> Option<PairedRa
     }
     let mean = logs.iter().sum::<f64>() / count;
     let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
-    let error = libm::sqrt(squares / (count - 1.0) / count) * student(logs.len());
+    let error = libm::sqrt(squares / (count - 1.0) / count) * student(logs.len())?;
     let [mean, low, high] = [mean, mean - error, mean + error].map(libm::exp);
     Some(PairedRatio { mean, low, high })
-}
-
-/// The quantile of Student's law that leaves 2.5 % above, for means of so many.
-fn student(count: usize) -> f64 {
-    const QUANTILES: [f64; 9] = [12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
-    QUANTILES.get(count.saturating_sub(2)).copied().unwrap_or(2.1)
 }
 
 #[cfg(test)]
@@ -333,21 +328,29 @@ mod tests {
         assert_eq!(Policy::Feedback.settings(Nanos(10_000_000)), expected);
     }
 
-    /// The mean of the logarithms with Student's interval: of three, 4.303 standard errors on each side.
+    /// The mean of the logarithms with Student's interval, whatever the number of seeds.
     #[test]
     fn ratios_have_intervals_over_seeds() {
         let run = |hours, tail| Outcome { hours, tail, rate: 1.0 };
-        let (slow, fast) =
-            ([10.0; 3].map(|tail| run(100.0, tail)), [40.0; 3].map(|tail| run(10.0, tail)));
-        let theirs = [1.0, 2.0, 4.0].map(|times| run(10.0, 40.0 * times));
-        let found = at_equal_time(&[&slow, &fast], &theirs).expect("all within");
-        let (mean, error) = (-libm::log(2.0), libm::log(2.0) / libm::sqrt(3.0) * 4.303);
-        for (found, expected) in
-            [(found.mean, mean), (found.low, mean - error), (found.high, mean + error)]
+        for (seeds, errors) in
+            [(3_u32, 4.302_653), (11, 2.228_139), (21, 2.085_963), (61, 2.000_298)]
         {
-            assert!((libm::log(found) - expected).abs() < 1e-9, "{found}");
+            let count = seeds as usize;
+            let slow = vec![run(100.0, 10.0); count];
+            let fast = vec![run(10.0, 40.0); count];
+            let powers = || (0..seeds).map(|seed| f64::from(seed % 3) * libm::log(2.0));
+            let theirs: Vec<Outcome> =
+                powers().map(|log| run(10.0, 40.0 * libm::exp(log))).collect();
+            let found = at_equal_time(&[&slow, &fast], &theirs).expect("all within");
+            let mean = powers().sum::<f64>() / f64::from(seeds);
+            let squares: f64 = powers().map(|log| (log - mean) * (log - mean)).sum();
+            let error = libm::sqrt(squares / f64::from(seeds - 1) / f64::from(seeds)) * errors;
+            for (found, expected) in
+                [(found.mean, -mean), (found.low, -mean - error), (found.high, -mean + error)]
+            {
+                assert!((libm::log(found) - expected).abs() < 1e-6, "{seeds}: {found}");
+            }
         }
-        assert_eq!([2, 3, 10, 99].map(student), [12.71, 4.303, 2.262, 2.1]);
         // Runs whose rebuild never ended, or that did nothing, are no points of a curve.
         let curve = [(f64::INFINITY, 1.0), (100.0, 10.0), (50.0, 0.0), (10.0, 40.0)];
         assert_eq!((tail_at(&curve, 100.0), tail_at(&curve, 101.0)), (Some(10.0), None));

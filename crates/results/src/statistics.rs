@@ -147,6 +147,42 @@ pub fn percent_vs_baseline(median: f64, baseline_medians: &[f64]) -> Option<f64>
     Some((median / baseline - 1.0) * 100.0)
 }
 
+/// How many standard errors on each side bound a mean of so many values with [`CONFIDENCE`], by Student's law; `None`
+/// below two.
+pub fn student(count: usize) -> Option<f64> {
+    if count < 2 {
+        return None;
+    }
+    let freedom = count as u64 - 1;
+    // Between no angle and a right one there is one where the law reaches the confidence: halved until no number
+    // lies between.
+    let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
+    loop {
+        let middle = low + (high - low) / 2.0;
+        if middle <= low || middle >= high {
+            return Some(libm::sqrt(freedom as f64) * libm::tan(low));
+        }
+        let half = if within(middle, freedom) < CONFIDENCE { &mut low } else { &mut high };
+        *half = middle;
+    }
+}
+
+/// The chance that Student's law gives not more than `sqrt(freedom) * tan(angle)` on each side: the sums for whole
+/// degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4).
+fn within(angle: f64, freedom: u64) -> f64 {
+    let (sine, cosine) = (libm::sin(angle), libm::cos(angle));
+    let is_odd = freedom % 2 == 1;
+    let (mut term, mut sum) = (if is_odd { cosine } else { 1.0 }, 0.0);
+    // The powers of the cosine up to that of `freedom - 2`.
+    let mut power = u64::from(is_odd);
+    while power + 2 <= freedom {
+        sum += term;
+        term *= cosine * cosine * (power + 1) as f64 / (power + 2) as f64;
+        power += 2;
+    }
+    if is_odd { (angle + sine * sum) * std::f64::consts::FRAC_2_PI } else { sine * sum }
+}
+
 /// A copy in ascending order.
 pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();

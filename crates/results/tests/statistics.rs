@@ -2,7 +2,7 @@
 
 use raidlab_results::statistics::{
     baseline_per_round, mean, median, median_interval, median_ranks, percent_vs_baseline,
-    spread_percent,
+    spread_percent, student,
 };
 
 #[test]
@@ -78,4 +78,29 @@ fn spread_is_the_range_over_the_mean() {
         (spread_percent(&[4.0]), spread_percent(&[]), spread_percent(&[0.0, 0.0])),
         (None, None, None)
     );
+}
+
+/// The table of two-sided 95 % quantiles, by degrees of freedom.
+#[test]
+fn means_have_students_bounds() {
+    for (freedom, quantile) in [
+        (1, 12.706_205),
+        (2, 4.302_653),
+        (3, 3.182_446),
+        (4, 2.776_445),
+        (5, 2.570_582),
+        (6, 2.446_912),
+        (9, 2.262_157),
+        (10, 2.228_139),
+        (11, 2.200_985),
+        (20, 2.085_963),
+        (30, 2.042_272),
+        (60, 2.000_298),
+        (120, 1.979_930),
+        (1000, 1.962_339),
+    ] {
+        let found = student(freedom + 1).expect("two values at least");
+        assert!((found - quantile).abs() < 6e-7, "{freedom}: {found}");
+    }
+    assert_eq!((student(0), student(1)), (None, None));
 }

@@ -109,8 +109,7 @@ fn look(job: &Job) -> (Estimate, Vec<Study>) {
 fn try_cells(found: &mut Estimate, studies: &[Study], stop: &'static AtomicBool) {
     let mut sum = Duration::ZERO;
     let mut seconds = 0.0;
-    // Steps that share no factor with the number of studies meet all of them.
-    let stride = (studies.len() * 5 / 8).max(1) | 1;
+    let stride = stride(studies.len());
     for at in 0..studies.len().min(TRIED) {
         if sum >= TRIED_FOR || stop.load(Ordering::Relaxed) {
             break;
@@ -121,7 +120,7 @@ fn try_cells(found: &mut Estimate, studies: &[Study], stop: &'static AtomicBool)
         let before = thread_cpu();
         let Ok(modelled) = Modelled::new(&once, HostCosts::default()) else { continue };
         let modelled = modelled.stopping_on(stop);
-        if run_cell(&once, &modelled, &all[at * 7 % all.len()]).is_err() {
+        if run_cell(&once, &modelled, &all[cell_of(at, all.len())]).is_err() {
             continue;
         }
         let took = thread_cpu().saturating_sub(before);
@@ -132,9 +131,68 @@ fn try_cells(found: &mut Estimate, studies: &[Study], stop: &'static AtomicBool)
     found.cell_seconds = (found.tried > 0).then(|| seconds / found.tried as f64);
 }
 
+/// A step that shares no factor with the number of studies, so that so many steps meet each of them once, and the
+/// first few are all over them.
+fn stride(studies: usize) -> usize {
+    let about = (studies * 5 / 8).max(1);
+    let mut near = (0..about).flat_map(|away| [about - away, about + away]);
+    near.find(|step| gcd(*step, studies) == 1).unwrap_or(1)
+}
+
+fn gcd(one: usize, other: usize) -> usize {
+    if other == 0 { one } else { gcd(other, one % other) }
+}
+
+/// Which of so many cells the study in a place of the order is tried by: all in turn, and one further each time
+/// around, so that cells and studies do not go in step where their numbers have a factor in common.
+fn cell_of(at: usize, cells: usize) -> usize {
+    (at + at / cells) % cells
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn studies_are_all_tried_and_the_first_few_are_from_all_over() {
+        for studies in 1..=300 {
+            let stride = stride(studies);
+            let order: Vec<usize> = (0..studies).map(|at| at * stride % studies).collect();
+            let mut met = order.clone();
+            met.sort_unstable();
+            assert!(met.into_iter().eq(0..studies), "{studies} studies: stride {stride}");
+            if studies >= 16 {
+                let quarters = order[..8].iter().map(|study| study * 4 / studies);
+                let quarters: std::collections::BTreeSet<usize> = quarters.collect();
+                assert_eq!(quarters.len(), 4, "{studies} studies: {:?}", &order[..8]);
+            }
+        }
+    }
+
+    #[test]
+    fn cells_are_drawn_evenly_whatever_their_number() {
+        for cells in 1..=64 {
+            let mut times = vec![0; cells];
+            (0..TRIED).for_each(|at| times[cell_of(at, cells)] += 1);
+            let (least, most) = (TRIED / cells, TRIED.div_ceil(cells));
+            assert!(times.iter().all(|count| (least..=most).contains(count)), "{cells}: {times:?}");
+        }
+    }
+
+    /// Whatever the last axes are: each of their values is tried with each of the cells.
+    #[test]
+    fn cells_and_studies_do_not_go_in_step() {
+        for studies in [TRIED, 60, 63, 200, 256] {
+            let stride = stride(studies);
+            let all = [(2, 2), (7, 2), (14, 2), (2, 7), (4, 4), (6, 3), (8, 2), (5, 5), (7, 7)];
+            for (cells, values) in all.into_iter().filter(|(_, values)| studies % values == 0) {
+                let pairs = (0..TRIED.min(studies))
+                    .map(|at| (at * stride % studies % values, cell_of(at, cells)));
+                let pairs: std::collections::BTreeSet<(usize, usize)> = pairs.collect();
+                assert_eq!(pairs.len(), cells * values, "{studies} studies, {cells} x {values}");
+            }
+        }
+    }
 
     /// A shard takes 30 s of CPU, and has a point at least.
     #[test]

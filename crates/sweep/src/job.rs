@@ -130,8 +130,47 @@ fn first_study(sweep: &Sweep) -> Result<(String, Vec<String>), SweepError> {
     }
 }
 
-/// At most so many numbers of those below `count`, from all over, rising.
+/// At most so many numbers of those below `count`, rising: one from each of as many parts of equal length, not always
+/// the first, or else the last axes would have the same values in all of them.
 pub(crate) fn spread(count: u64, most: u64) -> impl Iterator<Item = u64> {
+    // 2^64 by the golden ratio, whose multiples fall into all shares of a part evenly.
+    const FRACTION: u64 = 0x9e37_79b9_7f4a_7c15;
     let chosen = count.min(most);
-    (0..chosen).map(move |at| (u128::from(at) * u128::from(count) / u128::from(chosen)) as u64)
+    let start = move |part: u64| u128::from(part) * u128::from(count) / u128::from(chosen);
+    (0..chosen).map(move |part| {
+        let length = start(part + 1) - start(part);
+        let share = u128::from(part.wrapping_mul(FRACTION));
+        (start(part) + ((share * length) >> 64)) as u64
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_from_all_over_have_all_values_of_the_last_axes() {
+        for count in [1, 2, 255, 256] {
+            assert!(spread(count, 256).eq(0..count), "{count}: all of them");
+        }
+        for count in [257, 512, 1000, 1024, 4096, 1 << 20, 999_999_999_999] {
+            let all: Vec<u64> = spread(count, 256).collect();
+            assert_eq!((all.len(), all[0]), (256, 0));
+            assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{count}: {all:?}");
+            assert!(all.iter().all(|number| *number < count));
+            let parts = all.iter().zip(0..).map(|(number, part)| {
+                u128::from(*number) * 256 / u128::from(count) == part
+                    || u128::from(*number + 1) * 256 / u128::from(count) == part
+            });
+            assert!(parts.into_iter().all(|is_there| is_there), "{count}: {all:?}");
+            for values in [2, 4, 7, 8].into_iter().filter(|values| count % values == 0) {
+                let mut times = vec![0; values as usize];
+                all.iter().for_each(|number| times[(number % values) as usize] += 1);
+                let fair = 256 / values as usize;
+                let is_fair = |times: &usize| (fair / 2..=fair * 2).contains(times);
+                assert!(times.iter().all(is_fair), "{count} by {values}: {times:?}");
+            }
+        }
+        assert_eq!(spread(0, 256).count(), 0);
+    }
 }

@@ -24,8 +24,10 @@ fn no_baseline(view: &View<'_>) -> Option<String> {
         .sections
         .iter()
         .flat_map(|section| section.rows.iter().map(move |row| (section, row)))
-        // What a baseline without redundancy cannot be is no fault of the study.
-        .filter(|(_, row)| row.baseline.is_none() && row.state == "healthy");
+        // What a baseline without redundancy cannot be is no fault of the study, and of rounds that are too short a
+        // warning tells.
+        .filter(|(_, row)| row.baseline.is_none() && row.state == "healthy")
+        .filter(|(_, row)| !row.too_short.keys().any(|at| view.is_baseline(*at)));
     let (section, row) = without.clone().next()?;
     if view.results.baseline.is_empty() {
         return Some("The study names no baseline, so there are no percentages.".to_owned());

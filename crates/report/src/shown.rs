@@ -53,8 +53,11 @@ pub(crate) fn value(cell: &Cell) -> String {
     }
 }
 
-/// Why a row has no cell of a layout: without redundancy nothing is left when a member is lost.
+/// Why a row has no cell of a layout: rounds told nothing, or without redundancy nothing is left when a member is lost.
 pub(crate) fn absent(view: &View<'_>, row: &Row<'_>, layout: usize) -> &'static str {
+    if row.too_short.contains_key(&layout) {
+        return "too short to tell";
+    }
     let survives = view.results.layouts[layout].survives;
     if survives == 0 && row.state != HEALTHY { "no redundancy" } else { "not measured" }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raidlab_results::comparison::fewest_rounds;
-use raidlab_results::document::{Better, Cell, Results, SCHEMA_VERSION, WorkloadRow};
+use raidlab_results::document::{Better, Cell, Results, SCHEMA_VERSION, TooShort, WorkloadRow};
 
 use crate::{ReportError, ReportErrorKind, number};
 
@@ -34,6 +34,8 @@ pub(crate) struct Row<'a> {
     pub(crate) settings: &'a BTreeMap<String, String>,
     /// In the order of the document's layouts; `None` where a layout was not measured.
     pub(crate) cells: Vec<Option<&'a Cell>>,
+    /// The layouts that were run, but too shortly to tell.
+    pub(crate) too_short: BTreeMap<usize, &'a TooShort>,
     /// The layout with the best median.
     pub(crate) best: usize,
     /// What the rounds show of who is best.
@@ -176,7 +178,7 @@ impl Row<'_> {
     pub(crate) fn mark(&self, layout: usize) -> Mark {
         match &self.lead {
             // Who is best among what is partly unknown, nobody knows.
-            _ if self.has_unknown() => Mark::None,
+            _ if !self.has_best() => Mark::None,
             Lead::Preliminary(best) | Lead::Winner(best) if *best == layout => Mark::Best,
             Lead::Shared { good, .. } if good.contains(&layout) => Mark::Best,
             Lead::Shared { open, .. } | Lead::Open(open) if open.contains(&layout) => Mark::MayBe,
@@ -192,6 +194,11 @@ impl Row<'_> {
     /// Of a cell it is not known how long its rebuild takes.
     pub(crate) fn has_unknown(&self) -> bool {
         self.cells.iter().flatten().any(|cell| cell.tells_too_little())
+    }
+
+    /// Whether anything can be said of who is best: not where a layout may be better than all that are known.
+    pub(crate) fn has_best(&self) -> bool {
+        !self.has_unknown() && self.too_short.is_empty()
     }
 
     /// How many layouts were measured.
@@ -249,9 +256,32 @@ fn sections_of<'a>(results: &'a Results, workload: &'a WorkloadRow) -> Vec<Secti
                 None => workload.name.clone(),
             };
             let unit = self::unit(metric, unit);
-            Section { workload, unit, better, title, rows: rows_of(results, mine, better) }
+            let mut rows = rows_of(results, mine, better);
+            for row in &mut rows {
+                row.too_short = too_short(results, workload, metric, row);
+            }
+            Section { workload, unit, better, title, rows }
         })
         .collect()
+}
+
+/// The layouts of a row that were run too shortly to tell.
+fn too_short<'a>(
+    results: &'a Results,
+    workload: &WorkloadRow,
+    metric: &str,
+    row: &Row<'_>,
+) -> BTreeMap<usize, &'a TooShort> {
+    let is_here = |one: &&TooShort| {
+        (&one.workload, one.metric.as_str()) == (&workload.name, metric)
+            && (one.processes, one.state.as_str()) == (row.processes, row.state)
+            && one.settings == *row.settings
+    };
+    let place = |one: &'a TooShort| {
+        let at = results.layouts.iter().position(|layout| layout.name == one.layout)?;
+        row.cells[at].is_none().then_some((at, one))
+    };
+    results.too_short.iter().filter(is_here).filter_map(place).collect()
 }
 
 /// A unit as it is printed: `IOPS` for operations a second.
@@ -334,7 +364,7 @@ fn row<'a>(
         .collect();
     let baseline =
         medians.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / all.len() as f64);
-    Row { processes, state, settings, cells, best, lead, baseline }
+    Row { processes, state, settings, cells, too_short: BTreeMap::new(), best, lead, baseline }
 }
 
 /// Who is best, by what the cells say.

@@ -2,7 +2,7 @@
 
 use crate::common;
 use raidlab_report::{Exporter, Html, Markdown, Terminal};
-use raidlab_results::{Better, Cell, Results, Verdict};
+use raidlab_results::{Better, Cell, Results, TooShort, Verdict};
 
 const TERMINAL: Terminal = Terminal { width: Some(120), colour: false, unicode: true };
 
@@ -366,6 +366,53 @@ fn a_lost_member_leaves_nothing_without_redundancy() {
     assert!(text.contains("no redundancy, or not measured"), "{text}");
     results.cells.retain(|cell| cell.state == "healthy");
     assert!(!told(&results).0.contains("no redundancy"));
+}
+
+/// A layout whose rounds were too short to tell may be the best of all: nobody is, and it is said why.
+#[test]
+fn a_row_with_a_layout_that_was_too_short_to_tell_has_no_best() {
+    let mut results = common::small();
+    let is_short = |cell: &Cell| {
+        (&*cell.workload, cell.processes, &*cell.layout) == ("dd-write", 1, "raid0(4)")
+    };
+    let was = results.cells.iter().find(|cell| is_short(cell)).cloned().expect("is there");
+    results.cells.retain(|cell| !is_short(cell));
+    results.too_short = vec![TooShort {
+        layout: was.layout,
+        workload: was.workload,
+        processes: was.processes,
+        state: was.state,
+        metric: was.metric,
+        settings: was.settings,
+        rounds: 2,
+        of: 9,
+    }];
+    let words = |text: String| {
+        text.replace(['\u{a0}', '\u{202f}'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = Terminal { width: Some(200), ..TERMINAL }.export(&results).expect("a report");
+    let row = text.lines().find(|line| line.starts_with(" 1 process")).expect("a row");
+    assert!(!row.contains('*') && !row.contains('?') && row.contains(" - "), "{text}");
+    let said = "dd-write: Not known with 1 process which is best: rounds of raid0(4) (2 of 9) were too short to tell, \
+                use a larger size; single has 201 MiB/s, linear(4) has 201 MiB/s, raid1(2) has 200 MiB/s, \
+                raid5(4) has 598 MiB/s and raid10(4) has 401 MiB/s.";
+    let text = words(text);
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains("- not measured, or too short to tell"), "{text}");
+    let page = Html.export(&results).expect("a page");
+    assert_eq!(page.matches(">too short to tell<").count(), 1);
+    let markdown = words(Markdown.export(&results).expect("a table"));
+    assert!(markdown.contains("-: not measured, or too short to tell"), "{markdown}");
+
+    // No advice to measure the baseline where it was measured.
+    results.too_short[0].layout = "single".into();
+    results.cells.retain(|cell| (&*cell.layout, cell.processes) != ("single", 1));
+    results.cells.iter_mut().for_each(|cell| cell.percent_vs_baseline = None);
+    let text = words(TERMINAL.export(&results).expect("a report"));
+    assert!(
+        text.contains("1 row has no complete baseline and no percentages, first random-read"),
+        "{text}"
+    );
 }
 
 /// Whoever picks the fastest layout must have been told what it costs.

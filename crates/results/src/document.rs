@@ -42,6 +42,9 @@ pub struct Results {
     pub latency_shares: Vec<f64>,
     /// One entry per layout, workload, process count and state.
     pub cells: Vec<Cell>,
+    /// What `cells` lacks as rounds of it took too short a time to tell; absent where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub too_short: Vec<TooShort>,
     /// How likely the layouts are to lose data; absent where none has redundancy, in replays, and in documents of
     /// before there was this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,6 +226,28 @@ pub struct Published {
     pub error_percent: f64,
     /// The model was calibrated on this cell.
     pub calibrated: bool,
+}
+
+/// A cell that was run, but has no figure: rounds of it took too short a time to tell. Who is best of its row is not
+/// known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TooShort {
+    /// The layout's name.
+    pub layout: String,
+    /// The workload's name.
+    pub workload: String,
+    /// How many processes at once.
+    pub processes: u32,
+    /// `healthy`, `degraded` or `rebuilding`.
+    pub state: String,
+    /// Which figure is not known.
+    pub metric: String,
+    /// What varies besides the named axes.
+    pub settings: BTreeMap<String, String>,
+    /// Rounds that were too short to tell.
+    pub rounds: u32,
+    /// Of so many.
+    pub of: u32,
 }
 
 /// One layout x workload x process count x state.

@@ -62,8 +62,8 @@ impl Results {
         )
     }
 
-    /// The cells of one workload, process count and state in the metric that comes first: one per
-    /// layout.
+    /// The cells of one workload, process count and state in the metric that comes first: one per layout that has it.
+    /// A further figure stands in for it only where no layout has another.
     pub fn row<'a, 'k>(
         &'a self,
         workload: &'k str,
@@ -73,7 +73,9 @@ impl Results {
         let is_here = move |cell: &&Cell| {
             cell.workload == workload && cell.processes == processes && cell.state == state
         };
-        let metric = self.cells.iter().find(is_here).map(|cell| cell.metric.as_str());
+        let first = self.cells.iter().filter(is_here).find(|cell| !cell.detail);
+        let first = first.or_else(|| self.cells.iter().find(is_here));
+        let metric = first.map(|cell| cell.metric.as_str());
         self.cells.iter().filter(is_here).filter(move |cell| Some(cell.metric.as_str()) == metric)
     }
 }

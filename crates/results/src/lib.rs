@@ -50,7 +50,8 @@ mod walsh;
 pub use diff::{CellDiff, CellName, Change, Diff, DiffKind};
 pub use document::{
     Better, Bottleneck, Cell, Clock, GUEST_PROGRAMS, LATENCY_SHARES, LatencyRow, LayoutRow,
-    MembersRow, Origin, Published, Results, SCHEMA_VERSION, TimelineRow, Verdict, WorkloadRow,
+    MembersRow, Origin, Published, Results, SCHEMA_VERSION, TimelineRow, TooShort, Verdict,
+    WorkloadRow,
 };
 pub use error::{ResultsError, ResultsErrorKind};
 pub use replay::{

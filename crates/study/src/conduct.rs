@@ -6,7 +6,7 @@ use raidlab_results::conduct::{drift, predecessors, steady};
 use raidlab_results::statistics::{FEWEST_SAMPLES, median};
 
 use crate::matrix::{cell_title, order_of};
-use crate::run::Samples;
+use crate::run::{Sample, Samples};
 use crate::study::Study;
 use crate::verdicts::{Cells, Values, dependence, family};
 
@@ -20,11 +20,11 @@ pub(crate) fn warnings(study: &Study, samples: &Samples) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(too_few(study, samples));
     if study.measured {
-        let headlines: Vec<Vec<f64>> = samples
-            .samples
-            .iter()
-            .map(|own| own.iter().filter_map(|sample| sample.headline()).collect())
-            .collect();
+        // None of a cell of which a round was too short to tell: what is left would be out of step with the rounds.
+        let of_cell = |own: &Vec<Sample>| own.iter().map(Sample::headline).collect();
+        let headlines: Vec<Option<Vec<f64>>> = samples.samples.iter().map(of_cell).collect();
+        let headlines: Vec<Vec<f64>> =
+            headlines.into_iter().map(Option::unwrap_or_default).collect();
         warnings.extend(dependent(study, samples, &headlines));
         warnings.extend(drifting(study, samples, &headlines));
         warnings.extend(disturbed(study, samples, &headlines));
@@ -50,7 +50,7 @@ fn too_few(study: &Study, samples: &Samples) -> Option<String> {
 
 fn dependent(study: &Study, samples: &Samples, headlines: &[Vec<f64>]) -> Option<String> {
     let cells = Cells::rows(study, &samples.cells);
-    let values = |at: usize| Some(headlines[at].as_slice());
+    let values = |at: usize| Some(headlines[at].as_slice()).filter(|own| !own.is_empty());
     let rows: Vec<Values<'_>> =
         cells.iter().map(|row| Values::of(row, Better::Higher, values)).collect();
     let found = dependence(&rows).filter(|found| *found > DEPENDENT)?;

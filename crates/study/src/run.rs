@@ -175,9 +175,10 @@ impl Sample {
         }
     }
 
-    /// The first value there is: what intervals are narrowed for.
+    /// The first of the workload's values, which rounds are added for and cells are compared by; `None` where it took
+    /// too short a time to tell, as no other value can stand in for it.
     pub fn headline(&self) -> Option<f64> {
-        self.values.iter().flatten().next().copied()
+        self.values.first().copied().flatten()
     }
 }
 
@@ -385,9 +386,10 @@ impl Collected {
         })
     }
 
-    /// The values of a cell, up to the first round that lacks one.
-    fn values(&self, cell: usize) -> Vec<f64> {
-        self.rounds.iter().map_while(|round| round[cell].as_ref()?.headline()).collect()
+    /// The values of a cell, up to the first round that was not run; `None` where a round was too short to tell, which
+    /// no further round mends.
+    fn values(&self, cell: usize) -> Option<Vec<f64>> {
+        self.rounds.iter().map_while(|round| round[cell].as_ref()).map(Sample::headline).collect()
     }
 
     /// Whether more rounds would tell nothing that is asked for: every interval is as narrow as the study wants it, and
@@ -396,8 +398,8 @@ impl Collected {
         if !self.imprecise(study.precision_percent).is_empty() {
             return false;
         }
-        let all: Vec<Vec<f64>> = (0..self.cells.len()).map(|cell| self.values(cell)).collect();
-        let values = |at: usize| Some(all[at].as_slice());
+        let all: Vec<_> = (0..self.cells.len()).map(|cell| self.values(cell)).collect();
+        let values = |at: usize| all[at].as_deref();
         let better = |row: &Cells| {
             let workload = self.cells[row.layouts[0]].workload(study);
             let metrics = workload.map(|spec| spec.workload.metrics());
@@ -420,8 +422,8 @@ impl Collected {
 
     /// The cells whose interval is wider than the precision, the widest first.
     fn imprecise(&self, precision_percent: f64) -> Vec<(usize, f64)> {
-        let widths =
-            (0..self.cells.len()).map(|cell| (cell, half_width_percent(&self.values(cell))));
+        let widths = (0..self.cells.len())
+            .filter_map(|cell| Some((cell, half_width_percent(&self.values(cell)?))));
         let mut wide: Vec<_> = widths.filter(|(_, width)| *width > precision_percent).collect();
         wide.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
         wide

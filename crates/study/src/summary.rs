@@ -1,5 +1,7 @@
 //! From samples to the results document.
 
+mod short;
+
 use std::collections::BTreeMap;
 
 use raidlab_core::geometry::{Chunk, ChunkMap};
@@ -59,6 +61,8 @@ pub fn summarise(
     judged.compare(study, samples);
     judged.tell_trust(study, samples);
     let (cells, floor) = judged.into_cells(samples);
+    let too_short = short::all(study, samples);
+    warnings.extend(short::warning(&too_short));
     all_settings.insert("noise floor".to_string(), floor);
     warnings.extend(conduct::warnings(study, samples));
     warnings.extend(state_warnings(study, &cells));
@@ -78,6 +82,7 @@ pub fn summarise(
         workloads: workload_rows(study),
         latency_shares,
         cells,
+        too_short,
         risk: None,
         fidelity: None,
         findings: Vec::new(),
@@ -142,11 +147,19 @@ impl Judged {
                 let written = |at: &usize| (&samples.cells[*at], wrote(&samples.samples[*at]));
                 trust::doubt(study, row.cells().iter().map(written))
             };
-            let shown: BTreeMap<usize, Shown> = rows
+            let mut shown: BTreeMap<usize, Shown> = rows
                 .iter()
                 .zip(&floors)
                 .flat_map(|(row, floor)| row.shown(*floor, doubt(row), study.measured))
                 .collect();
+            // A layout that has no value may be better than all.
+            let incomplete = rows.iter().zip(&self.rows);
+            let incomplete = incomplete.filter(|(row, all)| row.cells().len() < all.layouts.len());
+            for at in incomplete.flat_map(|(row, _)| row.cells()) {
+                if let Some(one) = shown.get_mut(at) {
+                    one.standing.as_good_as_best = false;
+                }
+            }
             self.tell(study, kind, &shown);
         }
         self.join_twins();
@@ -284,14 +297,29 @@ impl Measure {
         }
     }
 
-    /// A value a round; `None` unless every round has one.
-    fn values(self, samples: &[Sample]) -> Option<Vec<f64>> {
-        let value = |sample: &Sample| match self {
+    /// What a round tells of it.
+    fn value(self, sample: &Sample) -> Option<f64> {
+        match self {
             Self::Value(_, index) => sample.values.get(index).copied().flatten(),
             Self::P99 => Some(sample.latency?.p99.as_secs() * 1e3),
             Self::Rebuild | Self::RebuildEstimate => Some(sample.rebuild?.seconds()?.0),
-        };
-        samples.iter().map(value).collect()
+        }
+    }
+
+    /// A value a round; `None` unless every round has one.
+    fn values(self, samples: &[Sample]) -> Option<Vec<f64>> {
+        samples.iter().map(|sample| self.value(sample)).collect()
+    }
+
+    /// The name under which a study shows it, if it asks for it under one.
+    fn shown_name<'a>(self, study: &'a Study, key: &CellKey) -> Option<&'a str> {
+        let shown = &key.workload(study).filter(|_| self.is_value())?.shown;
+        Some(&shown.iter().find(|(metric, _)| metric == self.name())?.1)
+    }
+
+    /// Whether it is one of the further figures, which reports leave out.
+    fn is_detail(self, study: &Study, key: &CellKey) -> bool {
+        self.shown_name(study, key).is_none() && matches!(self, Self::Value(_, 1..))
     }
 }
 
@@ -419,10 +447,7 @@ fn first_seconds(study: &Study, cells: &[Cell]) -> Option<String> {
 fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> Option<Cell> {
     let spec = key.workload(study);
     let workload = spec.map_or(IDLE_REBUILD, |workload| &workload.name);
-    let shown = spec
-        .filter(|_| measure.is_value())
-        .and_then(|spec| spec.shown.iter().find(|(shown, _)| shown == measure.name()));
-    let metric = shown.map_or(measure.name(), |(_, name)| name);
+    let metric = measure.shown_name(study, key).unwrap_or(measure.name());
     let samples = measure.values(own)?;
     let is_first = matches!(measure, Measure::Value(_, 0)) || spec.is_none();
     let course =
@@ -468,7 +493,7 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         published: published(study, key, metric, middle),
         moved: None,
         trust: None,
-        detail: shown.is_none() && matches!(measure, Measure::Value(_, index) if index > 0),
+        detail: measure.is_detail(study, key),
         note: note(key, own, measure),
     })
 }

@@ -10,4 +10,5 @@ mod rebuild;
 mod resuming;
 mod running;
 mod states;
+mod too_short;
 mod trust;

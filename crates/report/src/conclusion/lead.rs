@@ -1,6 +1,6 @@
 //! Which layout is best in the rows of a section, by how much, how sure, and what held it back.
 
-use raidlab_results::document::{Better, Cell, Clock};
+use raidlab_results::document::{Better, Cell, Clock, TooShort};
 
 use super::{About, Conclusion, MODEL_PERCENT, MOST_MORE_ROUNDS, gain, when};
 use crate::number::{self, listed};
@@ -19,6 +19,7 @@ pub(super) fn of_section<'a>(view: &View<'a>, section: &Section<'a>) -> Vec<Conc
         let same = |first: &Row<'_>| {
             (&first.lead, first.state, first.settings) == (&row.lead, row.state, row.settings)
                 && unknown(first) == unknown(row)
+                && first.too_short == row.too_short
                 && nearest(first) == nearest(row)
                 && is_within_the_model(view, section, first)
                     == is_within_the_model(view, section, row)
@@ -52,6 +53,9 @@ fn sentence(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String
     let when = when(rows);
     if last.has_unknown() {
         return not_known(section, rows);
+    }
+    if !last.too_short.is_empty() {
+        return too_short(section, rows);
     }
     if last.measured() == 1 {
         let value = shown::value_with_unit(best, section.unit);
@@ -174,6 +178,24 @@ fn not_known(section: &Section<'_>, rows: &[&Row<'_>]) -> String {
         listed_names(last, &unknown(last)),
         when(rows),
         shown::too_little()
+    )
+}
+
+/// Some layouts were run too shortly to tell, so that there is no best.
+fn too_short(section: &Section<'_>, rows: &[&Row<'_>]) -> String {
+    let last = rows[rows.len() - 1];
+    let name = |one: &&TooShort| format!("{} ({} of {})", one.layout, one.rounds, one.of);
+    let short: Vec<String> = last.too_short.values().map(name).collect();
+    let known = last.cells.iter().flatten();
+    let known: Vec<String> = known
+        .map(|cell| format!("{} has {}", cell.layout, shown::value_with_unit(cell, section.unit)))
+        .collect();
+    format!(
+        "Not known {} which is best: rounds of {} were too short to tell, use a larger size; {}{}.",
+        when(rows),
+        listed(&short),
+        listed(&known),
+        quoted(rows)
     )
 }
 

@@ -12,6 +12,10 @@ pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
     let mut compared: Vec<(&Section<'a>, &Row<'a>, &'a Cell, &'a Cell)> = Vec::new();
     for section in view.sections.iter().filter(|section| is_work(section)) {
         for row in section.rows.iter().filter(|row| row.state == "healthy") {
+            if !row.too_short.is_empty() {
+                // What is not known may be the best of either.
+                continue;
+            }
             let safe = best_of(view, row, |layout| layout.survives > 0);
             let Some((room, safe)) = safe else { continue };
             // A single drive is no choice beside an array of four: what takes the place has as much room, but for

@@ -111,7 +111,7 @@ fn swept(view: &View<'_>, title: String, rows: &Blocks<'_, '_>) -> Option<Panel>
 
 /// Percent of the best of a row; `None` where that is not known.
 fn of_best(section: &Section<'_>, row: &Row<'_>, cell: &Cell) -> Option<f64> {
-    let best = row.best_cell().filter(|_| !row.has_unknown())?.median;
+    let best = row.best_cell().filter(|_| row.has_best())?.median;
     let share = match section.better {
         Better::Higher => cell.median / best,
         Better::Lower => best / cell.median,

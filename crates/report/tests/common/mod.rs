@@ -152,6 +152,7 @@ pub fn empty() -> Results {
         workloads: Vec::new(),
         latency_shares: Vec::new(),
         cells: Vec::new(),
+        too_short: Vec::new(),
         risk: None,
         fidelity: None,
         findings: Vec::new(),

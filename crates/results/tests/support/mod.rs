@@ -102,6 +102,7 @@ pub(crate) fn document(clock: Clock, cells: Vec<Cell>) -> Results {
         workloads: vec![WorkloadRow { name: "write".into(), description: "writes".into() }],
         latency_shares: Vec::new(),
         cells,
+        too_short: Vec::new(),
         risk: None,
         fidelity: None,
         findings: Vec::new(),

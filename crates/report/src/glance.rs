@@ -112,6 +112,7 @@ mod tests {
         let interval = other.percent_interval.as_deref().map(plain);
         assert_eq!(interval, Some("+48 % to +52 %".to_owned()));
         assert_eq!(other.verdict, Some("better"));
-        assert_eq!((plain(&rebuild.value).as_str(), rebuild.unit.as_str()), ("11 h 00 min", ""));
+        let value = plain(&rebuild.value);
+        assert_eq!((value.as_str(), rebuild.unit.as_str()), ("about 11 h 00 min", ""));
     }
 }

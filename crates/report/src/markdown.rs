@@ -115,11 +115,13 @@ fn legend(view: &View<'_>) -> String {
     };
     let compared = view.cells().any(|cell| cell.percent_vs_baseline.is_some());
     let against = format!("(x %): against {}", escaped(&view.baseline()));
+    let estimated = format!("{}: {}", shown::ESTIMATED, shown::ESTIMATED_FROM);
     let absent = shown::all_absent(view).map(|why| format!("-: {why}"));
     let entries = [
         (marked(Mark::Best), best),
         (marked(Mark::MayBe), "?: may be the best"),
         (compared, against.as_str()),
+        (view.cells().any(shown::is_estimate), estimated.as_str()),
         (signed(" ▲"), "▲ faster"),
         (signed(" ▼"), "▼ slower"),
         (signed(" ="), "= equal within the noise floor"),

@@ -5,15 +5,19 @@ use std::collections::BTreeSet;
 
 use raidlab_results::Origin;
 use raidlab_results::document::{Cell, Verdict};
-use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS, REBUILD_ESTIMATE};
+use raidlab_results::find::{
+    LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS, REBUILD, REBUILD_ESTIMATE, row_metric,
+};
 
 use crate::number;
 use crate::view::{Mark, Row, Section, View};
 
 /// The state that others are shown against.
 const HEALTHY: &str = "healthy";
-/// The metrics of rebuilds, in seconds.
-const REBUILD: &str = "rebuild_s";
+/// What stands before the time of a rebuild that was estimated.
+pub(crate) const ESTIMATED: &str = "about";
+/// And what that means.
+pub(crate) const ESTIMATED_FROM: &str = "estimated from the share of the rebuild that was done";
 
 /// By which clock the times of a document are, and what did its work.
 pub(crate) const fn clock(origin: Origin) -> &'static str {
@@ -42,13 +46,21 @@ pub(crate) fn too_little() -> String {
 
 /// Whether a metric is the time of a rebuild, whose seconds nobody reads.
 pub(crate) fn is_rebuild(metric: &str) -> bool {
-    metric == REBUILD || metric == REBUILD_ESTIMATE
+    row_metric(metric) == REBUILD
 }
 
-/// The median: of rebuilds as hours and days.
+/// Whether the time of a rebuild is shown that was estimated.
+pub(crate) fn is_estimate(cell: &Cell) -> bool {
+    cell.metric == REBUILD_ESTIMATE && !cell.tells_too_little()
+}
+
+/// The median: of rebuilds as hours and days, with a word that they were estimated.
 pub(crate) fn value(cell: &Cell) -> String {
     match cell {
         cell if cell.tells_too_little() => "unknown".to_owned(),
+        cell if is_estimate(cell) => {
+            format!("{ESTIMATED}{}{}", number::NO_BREAK, amount(cell, cell.median))
+        }
         cell => amount(cell, cell.median),
     }
 }

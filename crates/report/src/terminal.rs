@@ -197,6 +197,9 @@ impl Page {
         if view.cells().any(|cell| cell.tells_too_little()) {
             entries.push(("unknown", shown::too_little() + ": too little to tell its time"));
         }
+        if view.cells().any(shown::is_estimate) {
+            entries.push((shown::ESTIMATED, shown::ESTIMATED_FROM.to_owned()));
+        }
         let verdicts = |verdict: Verdict| {
             let known = rows().filter(|row| !row.is_preliminary());
             known

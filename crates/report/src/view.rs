@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use raidlab_results::comparison::fewest_rounds;
 use raidlab_results::document::{Better, Cell, Results, SCHEMA_VERSION, TooShort, WorkloadRow};
+use raidlab_results::find::{REBUILD, row_metric};
 
 use crate::{ReportError, ReportErrorKind, number};
 
@@ -63,7 +64,7 @@ pub(crate) enum Lead {
     Winner(usize),
     /// Several layouts are as good as the best within the floor; of others that is not shown, but they may be the best.
     Shared { good: Vec<usize>, open: Vec<usize> },
-    /// These may be the best, and of none is it shown that it is as good.
+    /// These may be the best, and of none is it shown that it is as good; none where that of no layout is said.
     Open(Vec<usize>),
     /// All are as good as the best.
     Alike,
@@ -233,30 +234,29 @@ fn sections_of<'a>(results: &'a Results, workload: &'a WorkloadRow) -> Vec<Secti
         .iter()
         .filter(|cell| cell.workload == workload.name && !cell.detail)
         .collect();
+    let key = |cell: &'a Cell| (row_metric(&cell.metric), cell.unit.as_str(), cell.better);
     let mut metrics: Vec<(&str, &str, Better)> = Vec::new();
     for cell in &own {
-        let metric = (cell.metric.as_str(), cell.unit.as_str(), cell.better);
+        let metric = key(cell);
         if !metrics.contains(&metric) {
             metrics.push(metric);
         }
     }
-    let rates = metrics.iter().filter(|(metric, ..)| what(metric) == Some("")).count();
+    let rates = metrics.iter().filter(|(metric, ..)| is_rate(metric)).count();
     let several = metrics.len() > 1;
     metrics
         .into_iter()
         .map(|(metric, unit, better)| {
-            let mine = own.iter().copied().filter(|cell| {
-                (cell.metric.as_str(), cell.unit.as_str(), cell.better) == (metric, unit, better)
-            });
-            let title = match what(metric) {
-                Some("") if rates == 1 => workload.name.clone(),
-                Some("") => format!("{}, {metric}", workload.name),
+            let mine = || own.iter().copied().filter(|cell| key(cell) == (metric, unit, better));
+            let title = match what(metric, mine()) {
+                _ if is_rate(metric) && rates == 1 => workload.name.clone(),
+                _ if is_rate(metric) => format!("{}, {metric}", workload.name),
                 Some(what) => format!("{}, {what}", workload.name),
                 None if several => format!("{}, {metric}", workload.name),
                 None => workload.name.clone(),
             };
             let unit = self::unit(metric, unit);
-            let mut rows = rows_of(results, mine, better);
+            let mut rows = rows_of(results, mine(), better);
             for row in &mut rows {
                 row.too_short = too_short(results, workload, metric, row);
             }
@@ -273,7 +273,7 @@ fn too_short<'a>(
     row: &Row<'_>,
 ) -> BTreeMap<usize, &'a TooShort> {
     let is_here = |one: &&TooShort| {
-        (&one.workload, one.metric.as_str()) == (&workload.name, metric)
+        (&one.workload, row_metric(&one.metric)) == (&workload.name, metric)
             && (one.processes, one.state.as_str()) == (row.processes, row.state)
             && one.settings == *row.settings
     };
@@ -289,13 +289,24 @@ pub(crate) fn unit<'a>(metric: &str, unit: &'a str) -> &'a str {
     if (metric, unit) == ("iops", "1/s") { "IOPS" } else { unit }
 }
 
-/// What a metric is, in words; nothing for the rate that a workload is about.
-fn what(metric: &str) -> Option<&'static str> {
+/// Whether it is a rate that a workload is about.
+fn is_rate(metric: &str) -> bool {
+    matches!(metric, "mib_per_s" | "iops")
+}
+
+/// What a metric is, in words.
+fn what<'a>(metric: &str, mut cells: impl Iterator<Item = &'a Cell>) -> Option<&'static str> {
     match metric {
-        "mib_per_s" | "iops" => Some(""),
         "p99_ms" => Some("latency that 99 % of requests stay within"),
-        "rebuild_s" => Some("time of the whole rebuild"),
-        "rebuild_estimate_s" => Some("time of the whole rebuild, estimated"),
+        REBUILD => {
+            let first = cells.next().is_some_and(|cell| cell.metric == REBUILD);
+            let mixed = cells.any(|cell| (cell.metric == REBUILD) != first);
+            Some(match (first, mixed) {
+                (_, true) => "time of the whole rebuild, some estimated",
+                (true, _) => "time of the whole rebuild",
+                (false, _) => "time of the whole rebuild, estimated",
+            })
+        }
         _ => None,
     }
 }
@@ -381,7 +392,8 @@ fn lead(cells: &[Option<&Cell>], best: usize) -> Lead {
     let (good, candidates) = (of(&|cell| cell.as_good_as_best), of(&|cell| cell.may_be_best));
     match (good.as_slice(), candidates.as_slice()) {
         (good, _) if good.len() == all.len() && all.len() > 1 => Lead::Alike,
-        ([], []) => Lead::Preliminary(best),
+        // Who is best of the study is not in the document.
+        ([], []) => Lead::Open(Vec::new()),
         ([], [one]) => Lead::Winner(*one),
         ([one], candidates) if candidates.iter().all(|at| at == one) => Lead::Winner(*one),
         ([], _) => Lead::Open(candidates),
@@ -432,7 +444,7 @@ fn check(results: &Results) -> Result<(), ReportError> {
                 format!("{place} has no samples; leave out cells that were not measured"),
             );
         }
-        let named = (&cell.layout, &cell.workload, &cell.metric);
+        let named = (&cell.layout, &cell.workload, row_metric(&cell.metric));
         if !seen.insert((named, cell.processes, &cell.state, &cell.settings)) {
             return wrong(
                 ReportErrorKind::DuplicateCell,

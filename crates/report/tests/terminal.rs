@@ -322,8 +322,8 @@ fn rebuilds_are_told_in_hours_and_days_and_unknown_where_too_little_was_done() {
     let text = wide.export(&results).expect("a report");
     let row = |label: &str| text.lines().find(|line| line.contains(label)).expect("a row");
     let said = "Not known of linear(4) with 1 process, rebuilding: less than 1 % of the rebuild was done beside the \
-                load, in less than 10 s; single takes 13 h 20 min and raid0(4) chunk=64K policy=md-2.6 \
-                takes 13 h 20 min.";
+                load, in less than 10 s; single takes about 13 h 20 min and raid0(4) chunk=64K policy=md-2.6 \
+                takes about 13 h 20 min.";
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&text).contains(said), "{text}");
     let documents =
@@ -343,6 +343,60 @@ fn rebuilds_are_told_in_hours_and_days_and_unknown_where_too_little_was_done() {
             && text.contains("too little to tell its time"),
         "{text}"
     );
+}
+
+/// Rebuilds that ended and rebuilds that were estimated are compared, so they stand in one row, and it is said which are
+/// which.
+#[test]
+fn rebuilds_that_ended_and_estimated_ones_stand_in_one_row() {
+    let mut results = common::small();
+    let rebuild = |cell: &mut Cell| {
+        (cell.better, cell.processes, cell.unit) = (Better::Lower, 1, "s".into());
+        (cell.state, cell.metric) = ("rebuilding".into(), "rebuild_s".into());
+        (cell.may_be_best, cell.as_good_as_best) = (false, false);
+        // The best in its rounds and by its median is the one that ended.
+        let factor = if cell.layout == "raid5(4)" { 0.5 } else { 1.0 };
+        cell.samples = vec![14_400.0 * factor; 9];
+        cell.median = 14_400.0 * factor;
+        cell.percent_vs_baseline = Some((factor - 1.0) * 100.0);
+        if cell.layout == "raid5(4)" {
+            (cell.may_be_best, cell.as_good_as_best) = (true, true);
+        } else {
+            cell.metric = "rebuild_estimate_s".into();
+            cell.note = Some("estimated from 50.00 % of the rebuild".into());
+        }
+    };
+    results.cells.retain(|cell| (&*cell.workload, cell.processes) == ("dd-write", 1));
+    results.cells.iter_mut().for_each(rebuild);
+    let words = |text: &str| {
+        text.replace(['\u{a0}', '\u{202f}'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = Terminal { width: Some(200), ..TERMINAL }.export(&results).expect("a report");
+    let row = words(text.lines().find(|line| line.contains("rebuilding")).expect("a row"));
+    assert_eq!(
+        (row.matches("about 4 h").count(), row.matches("2 h 00 min*").count()),
+        (5, 1),
+        "{row}"
+    );
+    let text = words(&text);
+    let said = "dd-write, time of the whole rebuild, some estimated: raid5(4) wins with 1 process, rebuilding: \
+                -50 % against single (2 h 00 min, ";
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains("about estimated from the share of the rebuild that was done"), "{text}");
+    let markdown = words(&Markdown.export(&results).expect("a table"));
+    assert!(markdown.contains("about: estimated from the share of the rebuild"), "{markdown}");
+    let page = words(&Html.export(&results).expect("a page"));
+    assert!(page.contains("“about”: estimated from the share of the rebuild"), "{page}");
+    let best = results.best("dd-write", 1, "rebuilding").expect("one");
+    assert_eq!(best.layout, "raid5(4)");
+
+    // Where the best is not in the document, no other one leads for it.
+    results.cells.retain(|cell| cell.layout != "raid5(4)");
+    let text = words(&TERMINAL.export(&results).expect("a report"));
+    let said = "Not resolved with 1 process, rebuilding which is best of single, linear(4), raid0(4), raid1(2) and \
+                raid10(4): about 4 h";
+    assert!(text.contains(said) && !text.contains("too few rounds"), "{text}");
+    assert!(text.contains("whole rebuild, estimated:"), "{text}");
 }
 
 /// Nothing was left to measure of a layout that survives nothing; of others something is missing.

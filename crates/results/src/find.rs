@@ -2,6 +2,8 @@
 
 use crate::document::{Better, Cell, Results};
 
+/// The metric of a rebuild's time, in seconds.
+pub const REBUILD: &str = "rebuild_s";
 /// The metric of a rebuild's time that was extrapolated, in seconds.
 pub const REBUILD_ESTIMATE: &str = "rebuild_estimate_s";
 /// A rebuild beside load is not extrapolated from less than this many percent of it in less than so many seconds: in
@@ -13,6 +15,12 @@ pub const LEAST_REBUILT_SECONDS: f64 = 10.0;
 /// Whether so many percent of a rebuild, seen in so many seconds, say nothing of how long it takes beside load.
 pub fn is_too_little(percent: f64, seconds: f64) -> bool {
     percent < LEAST_REBUILT_PERCENT && seconds < LEAST_REBUILT_SECONDS
+}
+
+/// The metric of the row that cells of a metric stand in: rebuilds that ended and those that were extrapolated are
+/// compared with each other.
+pub fn row_metric(metric: &str) -> &str {
+    if metric == REBUILD_ESTIMATE { REBUILD } else { metric }
 }
 
 impl Cell {
@@ -75,7 +83,10 @@ impl Results {
         };
         let first = self.cells.iter().filter(is_here).find(|cell| !cell.detail);
         let first = first.or_else(|| self.cells.iter().find(is_here));
-        let metric = first.map(|cell| cell.metric.as_str());
-        self.cells.iter().filter(is_here).filter(move |cell| Some(cell.metric.as_str()) == metric)
+        let metric = first.map(|cell| row_metric(&cell.metric));
+        self.cells
+            .iter()
+            .filter(is_here)
+            .filter(move |cell| Some(row_metric(&cell.metric)) == metric)
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::comparison::Row;
 use crate::document::{Clock, Results, SCHEMA_VERSION};
 use crate::error::{ResultsError, ResultsErrorKind};
+use crate::find::row_metric;
 use crate::replay::Replays;
 
 /// The oldest version that is understood.
@@ -71,8 +72,10 @@ fn judge(results: &mut Results) {
     for (at, cell) in results.cells.iter().enumerate() {
         let is_of = |row: &&mut Vec<usize>| {
             let first = &results.cells[row[0]];
-            (&first.workload, &first.metric, first.processes, &first.state)
-                == (&cell.workload, &cell.metric, cell.processes, &cell.state)
+            let metrics = (row_metric(&first.metric), row_metric(&cell.metric));
+            metrics.0 == metrics.1
+                && (&first.workload, first.processes, &first.state)
+                    == (&cell.workload, cell.processes, &cell.state)
         };
         match rows.iter_mut().find(is_of) {
             Some(row) => row.push(at),

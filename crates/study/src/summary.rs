@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use raidlab_core::geometry::{Chunk, ChunkMap};
 use raidlab_core::{Layout, Nanos, Sectors};
 use raidlab_results::conduct::outliers;
+use raidlab_results::find::{REBUILD, REBUILD_ESTIMATE, row_metric};
 use raidlab_results::statistics::{
     baseline_per_round, mean, median, median_interval, percent_vs_baseline, spread_percent,
 };
@@ -267,15 +268,14 @@ impl Measure {
         match self {
             Self::Value(metric, _) => metric.name,
             Self::P99 => "p99_ms",
-            Self::Rebuild => "rebuild_s",
-            Self::RebuildEstimate => "rebuild_estimate_s",
+            Self::Rebuild => REBUILD,
+            Self::RebuildEstimate => REBUILD_ESTIMATE,
         }
     }
 
     /// Whether both are compared with each other: a rebuild that ended and one that is estimated are.
     fn is_alike(self, other: Self) -> bool {
-        let rebuild = |one| matches!(one, Self::Rebuild | Self::RebuildEstimate);
-        self.name() == other.name() || rebuild(self) && rebuild(other)
+        row_metric(self.name()) == row_metric(other.name())
     }
 
     fn is_value(self) -> bool {

@@ -274,7 +274,7 @@ const headline = () => {
   };
   const [first] = answers;
   const lead = first.rows[0].metric === "iops" ? ["iops", "mib_per_s"] : ["mib_per_s", "iops"];
-  const rebuilt = answers.flatMap((answer) => ["rebuild_s", "rebuild_estimate_s"].map((metric) => of(answer, metric, "rebuild\u00a0")));
+  const rebuilt = answers.map((answer) => of(answer, "rebuild_s", "rebuild\u00a0"));
   const texts = [...lead.map((metric) => of(first, metric, "")), of(first, "p50_ms", "p50\u00a0"), of(first, "latency_p99_ms", "p99\u00a0"), rebuilt.find(Boolean)];
   by("headline").textContent = texts.filter(Boolean).join(" · ");
 };

@@ -9,7 +9,7 @@ use raidlab_report::{
     trust_lines,
 };
 use raidlab_results::document::{Better, Bottleneck, Cell, Results};
-use raidlab_results::find::REBUILD_ESTIMATE;
+use raidlab_results::find::{REBUILD, REBUILD_ESTIMATE, row_metric};
 use raidlab_study::{NamedLayout, StudyError};
 use serde_json::{Value, json};
 
@@ -192,7 +192,7 @@ fn limit(most: &Bottleneck) -> String {
 fn rows(results: &Results, glances: &[Glance<'_>]) -> Vec<Value> {
     let mut keys: Vec<(&str, u32)> = Vec::new();
     for glance in glances {
-        let key = (glance.cell.metric.as_str(), glance.cell.processes);
+        let key = key_of(glance);
         if title(key).is_some() && !keys.contains(&key) {
             keys.push(key);
         }
@@ -203,9 +203,7 @@ fn rows(results: &Results, glances: &[Glance<'_>]) -> Vec<Value> {
     let mut rows: Vec<Value> = Vec::new();
     for key in keys {
         let of = |layout: &str| {
-            glances.iter().find(|one| {
-                one.cell.layout == layout && (one.cell.metric.as_str(), one.cell.processes) == key
-            })
+            glances.iter().find(|one| one.cell.layout == layout && key_of(one) == key)
         };
         if matches!(key.0, OWN_P99 | P99) {
             rows.extend(half(results));
@@ -223,6 +221,11 @@ fn rows(results: &Results, glances: &[Glance<'_>]) -> Vec<Value> {
     rows
 }
 
+/// What tells the rows of figures apart.
+fn key_of<'g>(glance: &'g Glance<'_>) -> (&'g str, u32) {
+    (row_metric(&glance.cell.metric), glance.cell.processes)
+}
+
 /// The metrics of latency: fio's own figure, and that of cells that are not healthy.
 const OWN_P99: &str = "latency_p99_ms";
 const P99: &str = "p99_ms";
@@ -234,8 +237,8 @@ fn title((metric, processes): (&str, u32)) -> Option<&'static str> {
         "iops" => Some("Operations a second"),
         "latency_mean_ms" => Some("Latency, mean"),
         OWN_P99 | P99 => Some("Latency, 99 of 100 within"),
-        "rebuild_s" | "rebuild_estimate_s" if processes == 0 => Some("Rebuild alone"),
-        "rebuild_s" | "rebuild_estimate_s" => Some("Rebuild beside this work"),
+        REBUILD if processes == 0 => Some("Rebuild alone"),
+        REBUILD => Some("Rebuild beside this work"),
         _ => None,
     }
 }

@@ -227,6 +227,8 @@ fn shared_lead(
 /// Nobody is shown to be as good as the best.
 fn undecided(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>], open: &[usize]) -> String {
     let last = rows[rows.len() - 1];
+    let all: Vec<usize> = (0..last.cells.len()).filter(|&at| last.cells[at].is_some()).collect();
+    let open = if open.is_empty() { &all } else { open };
     let more = open.iter().filter_map(|&at| last.cells[at]?.more_rounds).max();
     let more = more.filter(|more| *more <= MOST_MORE_ROUNDS).map_or_else(String::new, |more| {
         format!("; about {} might tell", number::counted(more as usize, "more round"))

@@ -136,6 +136,9 @@ fn legend(view: &View<'_>) -> Markup {
             (view.baseline()) ". = equal within the noise floor, ~ not resolved. ± half of largest minus smallest \
              round, in percent of the median, left out below 1 %. Survives: lost members, whichever they are. \
              Point at a value, or go there by Tab and the arrows, for its rounds."
+            @if view.cells().any(shown::is_estimate) {
+                " “" (shown::ESTIMATED) "”: " (shown::ESTIMATED_FROM) "."
+            }
             @if let (Some(label), Some(risks)) = (risk::label(view), risk::of(view)) {
                 " " (risk::sentence(&label, risks))
             }

@@ -207,6 +207,12 @@ impl Row<'_> {
         self.cells.iter().flatten().count()
     }
 
+    /// The layout that sentences are about: who wins by the rounds, whatever the medians are, or else the one with the
+    /// best median.
+    pub(crate) fn leader(&self) -> usize {
+        if let Lead::Winner(at) = self.lead { at } else { self.best }
+    }
+
     /// The cell with the best median.
     pub(crate) fn best_cell(&self) -> Option<&Cell> {
         self.cells[self.best]

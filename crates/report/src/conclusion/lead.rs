@@ -34,8 +34,9 @@ pub(super) fn of_section<'a>(view: &View<'a>, section: &Section<'a>) -> Vec<Conc
 
 fn conclusion<'a>(view: &View<'a>, section: &Section<'a>, rows: &[&Row<'a>]) -> Conclusion<'a> {
     let ahead = |row: &&Row<'a>| {
-        let (best, next) = (row.cells[row.best]?, runner_up(section, row)?);
-        Some(gain(best, next))
+        let (best, next) = (row.cells[row.leader()]?, runner_up(section, row)?);
+        // Who wins by the rounds may be behind by its median.
+        Some(gain(best, next)).filter(|gain| *gain > 1.0)
     };
     let effects = rows.iter().filter_map(ahead);
     Conclusion {
@@ -49,7 +50,7 @@ fn conclusion<'a>(view: &View<'a>, section: &Section<'a>, rows: &[&Row<'a>]) -> 
 
 fn sentence(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String {
     let last = rows[rows.len() - 1];
-    let Some(best) = last.best_cell() else { return String::new() };
+    let Some(best) = last.cells[last.leader()] else { return String::new() };
     let when = when(rows);
     if last.has_unknown() {
         return not_known(section, rows);
@@ -78,7 +79,7 @@ fn sentence(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String
         Lead::Winner(_) if is_within_the_model(view, section, last) => "is ahead",
         Lead::Winner(_) => "wins",
     };
-    let winner = match view.is_baseline(last.best) && view.results.baseline.len() == 1 {
+    let winner = match view.is_baseline(last.leader()) && view.results.baseline.len() == 1 {
         true => format!("{}, the baseline, {verb} {when}", best.layout),
         false => format!("{} {verb} {when}", best.layout),
     };
@@ -137,24 +138,33 @@ fn near(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String {
     )
 }
 
+/// Who wins a row, and the best median of the others.
+fn winner<'a>(section: &Section<'_>, row: &Row<'a>) -> Option<(&'a Cell, &'a Cell)> {
+    let Lead::Winner(best) = row.lead else { return None };
+    row.cells[best].zip(runner_up(section, row))
+}
+
 /// Whether the winner of a row in virtual time is ahead by less than models are known to be right.
 fn is_within_the_model(view: &View<'_>, section: &Section<'_>, row: &Row<'_>) -> bool {
-    let Lead::Winner(best) = row.lead else { return false };
-    let (Some(best), Some(next)) = (row.cells[best], runner_up(section, row)) else { return false };
+    let Some((best, next)) = winner(section, row) else { return false };
     view.results.clock == Clock::Virtual && gain(best, next) < 1.0 + MODEL_PERCENT / 100.0
 }
 
 /// What keeps a winner from being sure.
 fn doubt(view: &View<'_>, section: &Section<'_>, row: &Row<'_>) -> String {
-    match runner_up(section, row).filter(|_| is_within_the_model(view, section, row)) {
-        None => String::new(),
-        Some(next) => format!(
-            "; the next is {} with {}: nearer than the {MODEL_PERCENT}{}% that models are off at best",
-            next.layout,
-            shown::value_with_unit(next, section.unit),
-            number::NO_BREAK
-        ),
+    let Some((best, next)) = winner(section, row) else { return String::new() };
+    let value = shown::value_with_unit(next, section.unit);
+    if gain(best, next) < 1.0 {
+        return format!("; {} has the better median, {value}, but not round by round", next.layout);
     }
+    if !is_within_the_model(view, section, row) {
+        return String::new();
+    }
+    format!(
+        "; the next is {} with {value}: nearer than the {MODEL_PERCENT}{}% that models are off at best",
+        next.layout,
+        number::NO_BREAK
+    )
 }
 
 /// The layouts of a row whose rebuilds take nobody knows how long.
@@ -285,21 +295,20 @@ fn quoted(rows: &[&Row<'_>]) -> String {
 /// `+280 %, +262 % and +251 % over single`; for the baseline itself, the distance to the next.
 fn margin(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String {
     let last = rows[rows.len() - 1];
-    if view.is_baseline(last.best) && view.results.baseline.len() == 1 {
+    if view.is_baseline(last.leader()) && view.results.baseline.len() == 1 {
         let Some(next) = runner_up(section, last) else { return String::new() };
         let percent = next.percent_vs_baseline.map(number::percent).unwrap_or_default();
         return format!("next is {}, {percent}{}", next.layout, quoted(rows));
     }
-    let values: Option<Vec<f64>> =
-        rows.iter().map(|row| row.best_cell()?.percent_vs_baseline).collect();
+    let of_leader = |row: &&Row<'_>| row.cells[row.leader()]?.percent_vs_baseline;
+    let values: Option<Vec<f64>> = rows.iter().map(of_leader).collect();
     let over = match section.better {
         Better::Higher => "over",
         Better::Lower => "against",
     };
     // Its median is the best, its rounds are not.
     let is_behind = |row: &&Row<'_>| {
-        let percent = row.best_cell().and_then(|cell| cell.percent_vs_baseline);
-        percent.is_some_and(|percent| match section.better {
+        of_leader(row).is_some_and(|percent| match section.better {
             Better::Higher => percent < 0.0,
             Better::Lower => percent > 0.0,
         })
@@ -325,8 +334,9 @@ fn percents(mut values: Vec<f64>) -> String {
     listed(&values.into_iter().map(number::percent).collect::<Vec<_>>())
 }
 
+/// The best median of those that are not the leader.
 fn runner_up<'a>(section: &Section<'_>, row: &Row<'a>) -> Option<&'a Cell> {
-    let others = (0..row.cells.len()).filter(|&at| at != row.best);
+    let others = (0..row.cells.len()).filter(|&at| at != row.leader());
     let order = |one: &&Cell, other: &&Cell| match section.better {
         Better::Higher => one.median.total_cmp(&other.median),
         Better::Lower => other.median.total_cmp(&one.median),

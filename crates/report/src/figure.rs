@@ -39,7 +39,8 @@ pub const FIGURES: [FigureKind; 16] = [
         name: "bars",
         title: "Layouts side by side",
         caption: "Bar: median. Line with caps: its 95 % interval. Dots: every round. Dashed: the \
-                  baseline. ★ best of its row, or as good.",
+                  baseline. Percent: against the baseline; of other states from the same layout \
+                  healthy. ★ best of its row, or as good.",
         needs: "measured cells",
         make: cells::bars,
     },

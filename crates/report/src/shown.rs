@@ -157,8 +157,13 @@ pub(crate) fn percent(view: &View<'_>, layout: usize, cell: &Cell) -> Option<Per
 }
 
 /// Whether any percentage is against the same layout healthy.
-pub(crate) fn has_healthy_percent(view: &View<'_>) -> bool {
+fn has_healthy_percent(view: &View<'_>) -> bool {
     view.cells().any(|cell| healthy(view, cell).is_some())
+}
+
+/// What a legend adds to what percentages are against; nothing where all are against the baseline.
+pub(crate) fn healthy_words(view: &View<'_>) -> &'static str {
+    if has_healthy_percent(view) { "; of other states from the same layout healthy" } else { "" }
 }
 
 /// The healthy cell of a cell in another state.

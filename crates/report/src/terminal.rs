@@ -185,11 +185,7 @@ impl Page {
             entries.push(("?", "may be the best: no other is shown to be better".to_owned()));
         }
         if view.cells().any(|cell| cell.percent_vs_baseline.is_some()) {
-            let healthy = if shown::has_healthy_percent(view) {
-                "; of other states from the same layout healthy"
-            } else {
-                ""
-            };
+            let healthy = shown::healthy_words(view);
             let meaning =
                 format!("against {}: centre of the ratios of each round{healthy}", view.baseline());
             entries.push(("+x %", meaning));

@@ -296,7 +296,25 @@ fn states_are_shown_against_the_same_layout_healthy() {
     let text = Terminal { width: Some(200), ..TERMINAL }.export(&results).expect("a report");
     let row = text.lines().find(|line| line.contains("2 processes, degraded")).expect("a row");
     assert_eq!(row.matches("+50 %").count(), 3, "{text}");
-    assert!(text.contains("of other states from the same layout healthy"), "{text}");
+    let said = "; of other states from the same layout healthy";
+    assert!(text.contains(&format!("the ratios of each round{said}")), "{text}");
+    // The page shows the same percentages, its tips and the table of Markdown those against the baseline, and say so.
+    let legend = |results: &Results| {
+        let page = Html.export(results).expect("a page").replace(['\u{a0}', '\u{202f}'], " ");
+        let from = page.find("<p class=\"legend\">").expect("a legend");
+        let end = from + page[from..].find("</p>").expect("its end");
+        (page[from..end].to_owned(), page.matches("+50 %").count())
+    };
+    let (page, percents) = legend(&results);
+    assert!(
+        percents >= 3 && page.contains(&format!("the mean of single and linear(4){said}.")),
+        "{page}"
+    );
+    let markdown = Markdown.export(&results).expect("a table").replace(['\u{a0}', '\u{202f}'], " ");
+    let against = "(x %): against the mean of single and linear(4)";
+    assert!(markdown.contains(against) && !markdown.contains("+50 %"), "{markdown}");
+    results.cells.retain(|cell| cell.state == "healthy");
+    assert!(!legend(&results).0.contains(said));
 }
 
 #[test]

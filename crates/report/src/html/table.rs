@@ -133,9 +133,9 @@ fn legend(view: &View<'_>) -> Markup {
     html! {
         p.legend {
             "★ best of its row, or as good; ? may be the best. Percent: centre of the ratios of each round to "
-            (view.baseline()) ". = equal within the noise floor, ~ not resolved. ± half of largest minus smallest \
-             round, in percent of the median, left out below 1 %. Survives: lost members, whichever they are. \
-             Point at a value, or go there by Tab and the arrows, for its rounds."
+            (view.baseline()) (shown::healthy_words(view)) ". = equal within the noise floor, ~ not resolved. \
+             ± half of largest minus smallest round, in percent of the median, left out below 1 %. Survives: lost \
+             members, whichever they are. Point at a value, or go there by Tab and the arrows, for its rounds."
             @if view.cells().any(shown::is_estimate) {
                 " “" (shown::ESTIMATED) "”: " (shown::ESTIMATED_FROM) "."
             }

@@ -24,7 +24,7 @@ const MOST: u64 = 4 << 30;
 /// [`KernelError::Input`], with the key and what would be right.
 pub fn prepare(study: &mut Study) -> Result<(), KernelError> {
     let plain = HostSpec { memory: MEMORY, ..HostSpec::default() };
-    let host = study.host.get_or_insert(Host { spec: plain, processor: None });
+    let host = study.host.get_or_insert(Host::new(plain));
     // What is compared with guests ticks as they do.
     host.spec.hz = GUESTS_HZ;
     let own = study.layouts.iter_mut().filter_map(|layout| layout.host.as_mut());

@@ -438,7 +438,7 @@ mod tests {
             assert!(changes.count() > 0, "{}", property.0);
         }
         let processor = Processor::named("pentium3-860");
-        let host = Host { spec: raidlab_models::HostSpec::default(), processor };
+        let host = Host { processor, ..Host::new(raidlab_models::HostSpec::default()) };
         let mut seen = Vec::new();
         for property in HOST {
             let mut changed = host.clone();
@@ -452,7 +452,7 @@ mod tests {
     fn a_slower_processor_is_slower_in_everything() {
         let processor = Processor::named("pentium3-860").expect("known");
         let spec = raidlab_models::HostSpec::default().with_processor(&processor);
-        let mut host = Host { spec, processor: Some(processor) };
+        let mut host = Host { processor: Some(processor), ..Host::new(spec) };
         scale_cpu(&mut host, 2.0).expect("can be");
         let (before, after) = (processor.costs, host.spec.costs);
         assert_eq!(after.copy_rate, before.copy_rate / 2);

@@ -248,11 +248,19 @@ pub struct Hardware {
 pub struct Host {
     /// Memory, kernel, filesystem.
     pub spec: HostSpec,
+    /// Which filesystem that is, where the study has one.
+    pub filesystem: FilesystemKind,
     /// Its processor, where the study names one: what requests and parity cost.
     pub processor: Option<Processor>,
 }
 
 impl Host {
+    /// A host with the filesystem of its kernel, and no processor named.
+    pub fn new(spec: HostSpec) -> Self {
+        let filesystem = spec.kernel.filesystem();
+        Self { spec, filesystem, processor: None }
+    }
+
     /// Puts a filesystem in place: [`NATIVE`] is the kernel's own. So are those that are not modelled, until the study
     /// is run in virtual time and [refused](Study::check_virtual_filesystem).
     ///
@@ -271,6 +279,7 @@ impl Host {
             return Err(reason);
         }
         self.spec.filesystem = kernel.mounted(kind);
+        self.filesystem = kind;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use raidlab_results::Cell;
 use raidlab_results::trust::{Access, CellTrust, GroupRow, Members, Traits, Trust};
 
 use crate::matrix::CellKey;
-use crate::study::{DriveSource, NATIVE, NamedLayout, State, Study};
+use crate::study::{DriveSource, NATIVE, NamedLayout, State, Study, not_modelled};
 
 /// What is known of a cell; `wrote` says whether anything is written in it, `first` whether its figure is the first of
 /// its workload, the one that was compared.
@@ -67,7 +67,10 @@ fn group(study: &Study, key: &CellKey, wrote: bool) -> Result<&'static GroupRow,
         return not("the host's kernel is not in the lab");
     }
     if let Some(name) = &study.filesystem {
-        let name = if name == NATIVE { kernel.filesystem().name() } else { name };
+        let usual = if name == NATIVE { kernel.filesystem().name() } else { name };
+        // A layout may have its own; hosts do not know those that are not modelled.
+        let own = layout.host.as_ref().filter(|_| not_modelled(name).is_none());
+        let name = own.map_or(usual, |host| host.filesystem.name());
         if !trust.filesystems.iter().any(|known| known == name) {
             return not(&format!("no cells on {name} were compared"));
         }

@@ -71,6 +71,22 @@ fn cells_like_those_of_the_lab_have_an_interval_and_differences_below_the_floor_
     assert_eq!((near.verdict, near.trust.as_ref()), (Some(Verdict::Faster), None));
 }
 
+/// A layout may have a filesystem of its own: what was compared on the study's says nothing of it, and the other way.
+#[test]
+fn a_layout_is_trusted_by_its_own_filesystem() {
+    let said = |of_study: &str, of_third: &str| {
+        let head = format!("filesystem = \"{of_study}\"\n{MD}");
+        let third = format!("{RAID5}\nfilesystem = \"{of_third}\"");
+        let found = results(&study(&head, "nas-8tb-7200", &third));
+        [0, 2].map(|layout| first(&found, layout).trust.clone().expect("modelled").not_checked)
+    };
+    let not = Some("not checked against a kernel: no cells on ext2 were compared".to_owned());
+    assert_eq!(said("ext4", "ext4"), [None, None]);
+    assert_eq!(said("ext4", "ext2"), [None, not.clone()]);
+    assert_eq!(said("ext2", "ext4"), [not.clone(), None]);
+    assert_eq!(said("native", "ext2"), [None, not]);
+}
+
 #[test]
 fn what_no_cell_is_like_was_not_checked_and_the_reason_is_given() {
     let reason = |study: &Study| {

@@ -83,7 +83,7 @@ fn described(options: &Readahead) -> Result<Study, Failure> {
     if let Some(model) = &options.drives {
         study.drives[0].source = DriveSource::Model(model.clone());
     }
-    study.host = Some(Host { spec: kernel(options)?.spec(), processor: None });
+    study.host = Some(Host::new(kernel(options)?.spec()));
     Ok(study)
 }
 

@@ -78,7 +78,7 @@ pub(super) fn layout_host(
 fn read_host(table: &HostTable<'_>, filesystem: FilesystemOf<'_, '_>) -> Result<Host, StudyError> {
     table.own.check_keys(&HOST_KEYS)?;
     let kernel = table.kernel()?;
-    let mut host = Host { spec: kernel.spec(), processor: None };
+    let mut host = Host::new(kernel.spec());
     let known = Processor::ALL.map(|one| one.name);
     if let Some(at) = named(table.saying("processor"), "processor", &known)? {
         host.spec = host.spec.with_processor(&Processor::ALL[at]);

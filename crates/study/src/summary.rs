@@ -133,7 +133,7 @@ impl Judged {
                 kinds.push((*measure, cell.better));
             }
         }
-        for (kind, better) in kinds {
+        for &(kind, better) in &kinds {
             let mut by_cell: BTreeMap<usize, &[f64]> = BTreeMap::new();
             for (at, measure, cell) in &self.cells {
                 if measure.is_alike(kind) {
@@ -164,6 +164,9 @@ impl Judged {
             self.tell(study, kind, &shown);
         }
         self.join_twins();
+        for (kind, _) in kinds {
+            self.against_mean(study, kind);
+        }
     }
 
     /// What was measured twice a round shows the mean of both, which is what the others are compared with.
@@ -204,10 +207,9 @@ impl Judged {
                 cell.percent_vs_baseline = Some(0.0);
             }
         }
-        self.against_mean(study, kind);
     }
 
-    /// The layouts of a baseline of several stand beside the mean of their medians.
+    /// The layouts of a baseline of several stand beside the mean of their medians, as these are shown.
     fn against_mean(&mut self, study: &Study, kind: Measure) {
         if study.baseline.len() < 2 {
             return;

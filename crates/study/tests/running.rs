@@ -160,6 +160,38 @@ fn what_a_layout_differs_from_itself_is_the_floor() {
     }
 }
 
+/// Of a baseline of several layouts the first is measured twice, and the mean that all are beside is that of what is
+/// shown.
+#[test]
+fn layouts_of_a_baseline_stand_beside_the_mean_of_the_medians_shown() {
+    struct Twice(Fake);
+    impl Runner for Twice {
+        type Error = String;
+        fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, String> {
+            let sample = self.0.run(key, round, seed)?;
+            let faster = if key.again { 1.04 } else { 1.0 };
+            let values = sample.values.iter().map(|one| one.map(|one| one * faster)).collect();
+            Ok(Sample { values, ..sample })
+        }
+    }
+    let mut measured = Study { measured: true, ..study() };
+    measured.baseline = [0, 1].map(|at: usize| measured.layouts[at].name.clone()).into();
+    let samples = run_rounds(&measured, &mut Twice(Fake::new(0.0)), &mut on).unwrap();
+    let found = results(&measured, &samples);
+    let row: Vec<_> = found.row("random-read 4KiB", 2, "healthy").collect();
+    let medians: Vec<f64> = row.iter().map(|cell| cell.median).collect();
+    assert_eq!(medians, [102.0, 200.0, 300.0, 400.0, 500.0, 600.0]);
+    for (cell, median) in row.iter().zip(medians) {
+        let shown = (median / 151.0 - 1.0) * 100.0;
+        let percent = cell.percent_vs_baseline.expect("a percentage");
+        assert!(
+            (percent - shown).abs() < 1e-9,
+            "{}: {percent}, beside values {shown}",
+            cell.layout
+        );
+    }
+}
+
 #[test]
 fn layouts_share_seeds_and_nothing_else_does() {
     let study = study();

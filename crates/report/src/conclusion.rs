@@ -12,6 +12,7 @@ mod order;
 mod redundancy;
 
 use raidlab_results::document::{Better, Cell, Clock, Results};
+use raidlab_results::trust::CellTrust;
 
 use crate::shown;
 use crate::view::{Row, Section, View};
@@ -113,18 +114,26 @@ fn gain(cell: &Cell, than: &Cell) -> f64 {
     if ratio.is_finite() { ratio } else { 1.0 }
 }
 
-/// From which factor on one cell may be called better than another by its median.
-fn least_gain(view: &View<'_>) -> f64 {
-    let floor = view.cells().find_map(|cell| cell.floor_percent).unwrap_or(1.0);
-    let percent = match view.results.clock {
-        Clock::Virtual if floor < MODEL_PERCENT => MODEL_PERCENT,
-        _ => floor,
+/// From which factor on one of two cells may be called better than the other by its median: the largest of what the
+/// rounds and the model of each can tell. Infinite where the model tells no difference.
+fn least_gain(view: &View<'_>, cells: [&Cell; 2]) -> f64 {
+    let usual = match view.results.clock {
+        Clock::Virtual => MODEL_PERCENT,
+        Clock::Real => 0.0,
     };
-    1.0 + percent / 100.0
+    let of_cell = |cell: &Cell| {
+        // Without a floor nothing was compared in its row.
+        let rounds = cell.floor_percent.unwrap_or(1.0);
+        let of_model = |trust: &CellTrust| trust.floor_percent.map_or(f64::INFINITY, f64::from);
+        let trust = cell.trust.as_ref().filter(|trust| trust.not_checked.is_none());
+        rounds.max(trust.map_or(0.0, of_model))
+    };
+    1.0 + cells.map(of_cell).into_iter().fold(usual, f64::max) / 100.0
 }
 
-/// Whether a cell is better than another beyond doubt: intervals apart, and by more than means something.
-fn is_clearly_better(cell: &Cell, than: &Cell, least: f64) -> bool {
+/// Whether a cell is better than another beyond doubt: intervals apart, and by more than means something, and by this
+/// factor.
+fn is_clearly_better(view: &View<'_>, cell: &Cell, than: &Cell, factor: f64) -> bool {
     let (Some([low, high]), Some([other_low, other_high])) = (cell.ci95, than.ci95) else {
         return false;
     };
@@ -132,7 +141,7 @@ fn is_clearly_better(cell: &Cell, than: &Cell, least: f64) -> bool {
         Better::Higher => low > other_high,
         Better::Lower => high < other_low,
     };
-    apart && gain(cell, than) >= least
+    apart && gain(cell, than) >= least_gain(view, [cell, than]).max(factor)
 }
 
 /// `729 against 486 MiB/s`.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::common;
 use raidlab_report::{About, Conclusion, Exporter, Terminal, conclusions, number};
 use raidlab_results::document::{Better, Bottleneck, Cell, Clock, Results};
+use raidlab_results::trust::CellTrust;
 
 /// Rules' own numbers: shares of the time that count as busy, what medians and models are near by.
 const OF_RULES: [&str; 5] = ["80", "50", "1.0", "2.5", "1"];
@@ -189,6 +190,36 @@ fn what_redundancy_costs_is_told_beside_as_much_room() {
         text.starts_with("Giving up redundancy gains nothing in any of 4\u{a0}rows: "),
         "{text}"
     );
+}
+
+/// A gain that the model of either layout cannot tell is none.
+#[test]
+fn what_redundancy_costs_is_no_less_than_the_model_can_tell() {
+    let mut results =
+        rows(&["healthy"], &[1, 2], |layout, _, processes| match (layout, processes) {
+            ("single", _) => 1.0,
+            (_, 1) => 1.2,
+            _ => 1.1,
+        });
+    results.layouts[0].survives = 1;
+    let told = |results: &Results| said(results, About::Redundancy);
+    let gains = "Giving up redundancy gains most at dd-write with 1 process: +20 % on raid0(4), which survives no lost \
+                 drive, beside single (240 against 200 MiB/s); in 0 of 2 rows no gain is shown.";
+    assert_eq!(told(&results), [gains]);
+    let trust = |floor| CellTrust { floor_percent: Some(floor), ..CellTrust::default() };
+    results.cells[0].trust = Some(trust(25));
+    let gains = "Giving up redundancy gains most at dd-write with 2 processes: +10 % on raid0(4), which survives no \
+                 lost drive, beside single (220 against 200 MiB/s); in 1 of 2 rows no gain is shown.";
+    assert_eq!(told(&results), [gains]);
+    results.cells[3].trust = Some(trust(15));
+    let none = "Giving up redundancy gains no more than 25.0 %, below which differences mean nothing, in any of \
+                2 rows: the most is +20 % on raid0(4) beside single at dd-write with 1 process (240 against \
+                200 MiB/s).";
+    assert_eq!(told(&results), [none]);
+    for cell in &mut results.cells {
+        cell.trust = Some(CellTrust::default());
+    }
+    assert_eq!(told(&results), [""; 0], "nothing can be told");
 }
 
 /// A sentence about who is ahead has somebody ahead.
@@ -428,6 +459,25 @@ fn an_order_that_turns_is_told_where_both_are_sure() {
     let expected = "The order turns: with 1 process single is ahead of raid0(4) (200 against 300 MiB/s), \
                     with 4 processes it is behind (200 against 100 MiB/s).";
     assert_eq!(turns(&results), [expected]);
+    // What neither the rounds nor the model of one of the four can tell is no order, whatever that of others is.
+    for (at, gain) in [50, 50, 100, 100].into_iter().enumerate() {
+        let mut other = results.clone();
+        other.cells[at].floor_percent = Some(f64::from(gain) + 1.0);
+        assert_eq!(turns(&other), [""; 0], "the floor of cell {at}");
+        let told = |trust: CellTrust| {
+            let mut other = results.clone();
+            other.cells[at].trust = Some(trust);
+            turns(&other).len()
+        };
+        let group = || Some("a group".to_owned());
+        let of = |floor| CellTrust { group: group(), floor_percent: floor, ..CellTrust::default() };
+        let not = CellTrust { not_checked: Some("a reason".into()), ..CellTrust::default() };
+        assert_eq!(
+            [of(Some(gain + 1)), of(Some(gain - 1)), of(None), not].map(told),
+            [0, 1, 0, 1],
+            "{at}"
+        );
+    }
     results.cells[3].ci95 = Some([90.0, 210.0]);
     assert_eq!(turns(&results), [""; 0], "intervals overlap");
     results.cells[3].ci95 = None;

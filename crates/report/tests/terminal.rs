@@ -363,7 +363,7 @@ fn rebuilds_are_told_in_hours_and_days_and_unknown_where_too_little_was_done() {
     );
 }
 
-/// Rebuilds that ended and rebuilds that were estimated are compared, so they stand in one row, and it is said which are
+/// Rebuilds that ended and rebuilds that were estimated are compared, so they stand in one row, and it is said which is
 /// which.
 #[test]
 fn rebuilds_that_ended_and_estimated_ones_stand_in_one_row() {

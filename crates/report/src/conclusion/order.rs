@@ -2,7 +2,7 @@
 
 use raidlab_results::document::Better;
 
-use super::{About, Conclusion, against, gain, is_clearly_better, is_work, least_gain};
+use super::{About, Conclusion, against, gain, is_clearly_better, is_work};
 use crate::view::{Row, Section, View};
 use crate::{number, shown};
 
@@ -11,10 +11,9 @@ const LESS: f64 = 1.1;
 
 /// For each workload the two layouts whose order turns most, and the layout that loses most by more processes.
 pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
-    let least = least_gain(view);
     let sections = || view.sections.iter().filter(|section| is_work(section));
-    let turns = sections().filter_map(|section| turn(section, least));
-    turns.chain(sections().filter_map(|section| less(section, least))).collect()
+    let turns = sections().filter_map(|section| turn(view, section));
+    turns.chain(sections().filter_map(|section| less(view, section))).collect()
 }
 
 /// Pairs of rows that differ in nothing but the number of processes, fewer first.
@@ -28,7 +27,7 @@ fn pairs<'s, 'a>(section: &'s Section<'a>) -> impl Iterator<Item = (&'s Row<'a>,
     })
 }
 
-fn turn<'a>(section: &Section<'a>, least: f64) -> Option<Conclusion<'a>> {
+fn turn<'a>(view: &View<'_>, section: &Section<'a>) -> Option<Conclusion<'a>> {
     let mut found: Option<Conclusion<'a>> = None;
     for (few, many) in pairs(section) {
         let measured = |at: &usize| few.cells[*at].is_some() && many.cells[*at].is_some();
@@ -41,8 +40,8 @@ fn turn<'a>(section: &Section<'a>, least: f64) -> Option<Conclusion<'a>> {
             let effect = if before < after { before } else { after };
             let is_largest = found.as_ref().is_none_or(|found| effect > found.effect);
             if !(is_largest
-                && is_clearly_better(first, behind, least)
-                && is_clearly_better(ahead, then, least))
+                && is_clearly_better(view, first, behind, 1.0)
+                && is_clearly_better(view, ahead, then, 1.0))
             {
                 continue;
             }
@@ -63,7 +62,7 @@ fn turn<'a>(section: &Section<'a>, least: f64) -> Option<Conclusion<'a>> {
     found
 }
 
-fn less<'a>(section: &Section<'a>, least: f64) -> Option<Conclusion<'a>> {
+fn less<'a>(view: &View<'_>, section: &Section<'a>) -> Option<Conclusion<'a>> {
     if section.better == Better::Lower {
         // That the last of several is done later is no surprise.
         return None;
@@ -74,8 +73,7 @@ fn less<'a>(section: &Section<'a>, least: f64) -> Option<Conclusion<'a>> {
             let (Some(alone), Some(together)) = (*alone, *together) else { continue };
             let effect = gain(alone, together);
             let is_largest = found.as_ref().is_none_or(|found| effect > found.effect);
-            let least = if least > LESS { least } else { LESS };
-            if !(is_largest && is_clearly_better(alone, together, least)) {
+            if !(is_largest && is_clearly_better(view, alone, together, LESS)) {
                 continue;
             }
             let text = format!(

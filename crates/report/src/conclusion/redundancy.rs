@@ -6,10 +6,51 @@ use super::{About, Conclusion, against, change, gain, is_work, least_gain};
 use crate::number;
 use crate::view::{Row, Section, View};
 
-/// The row in which giving up redundancy gains most, and in how many it gains nothing.
+/// A row with the best layout that survives nothing, and the best of the others.
+#[derive(Clone, Copy)]
+struct Pair<'v, 'a> {
+    section: &'v Section<'a>,
+    row: &'v Row<'a>,
+    bare: &'a Cell,
+    safe: &'a Cell,
+    /// From which factor on a gain is one.
+    least: f64,
+}
+
+impl Pair<'_, '_> {
+    fn gain(&self) -> f64 {
+        gain(self.bare, self.safe)
+    }
+
+    fn is_gain(&self) -> bool {
+        self.gain() >= self.least
+    }
+}
+
+/// The row in which giving up redundancy gains most, and in how many no gain is shown.
 pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
-    let least = least_gain(view);
-    let mut compared: Vec<(&Section<'a>, &Row<'a>, &'a Cell, &'a Cell)> = Vec::new();
+    let compared = pairs(view);
+    let order = |one: &&Pair<'_, '_>, other: &&Pair<'_, '_>| one.gain().total_cmp(&other.gain());
+    let shown = compared.iter().filter(|pair| pair.is_gain());
+    let count = shown.clone().count();
+    let largest = shown.max_by(order).or_else(|| compared.iter().max_by(order));
+    let Some(largest) = largest else { return Vec::new() };
+    let Pair { bare, safe, .. } = *largest;
+    let text = if count > 0 {
+        some(largest, compared.len(), compared.len() - count)
+    } else {
+        none(largest, &compared)
+    };
+    let effect = largest.gain();
+    let cells = compared.iter().flat_map(|pair| [pair.bare, pair.safe]);
+    // Those it names first.
+    let cells = [bare, safe].into_iter().chain(cells).collect();
+    vec![Conclusion { about: About::Redundancy, section: None, text, cells, effect }]
+}
+
+/// What is compared in each row.
+fn pairs<'v, 'a>(view: &'v View<'a>) -> Vec<Pair<'v, 'a>> {
+    let mut compared = Vec::new();
     for section in view.sections.iter().filter(|section| is_work(section)) {
         for row in section.rows.iter().filter(|row| row.state == "healthy") {
             if !row.too_short.is_empty() {
@@ -21,57 +62,56 @@ pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
             // A single drive is no choice beside an array of four: what takes the place has as much room, but for
             // rounding.
             let is_choice = |one: &LayoutRow| one.survives == 0 && one.capacity >= room / 100 * 99;
-            let bare = best_of(view, row, is_choice);
-            compared.extend(bare.map(|(_, bare)| (section, row, bare, safe)));
+            let Some((_, bare)) = best_of(view, row, is_choice) else { continue };
+            let least = least_gain(view, [bare, safe]);
+            // Where a model tells no difference nothing can be said.
+            if least.is_finite() {
+                compared.push(Pair { section, row, bare, safe, least });
+            }
         }
     }
-    let count = compared.len();
-    let nothing = compared.iter().filter(|(.., bare, safe)| gain(bare, safe) < least).count();
-    let most = |(.., bare, safe): &(_, _, &Cell, &Cell)| gain(bare, safe);
-    let Some(largest) = compared.iter().max_by(|one, other| most(one).total_cmp(&most(other)))
-    else {
-        return Vec::new();
-    };
-    let (section, row, bare, safe) = *largest;
-    let effect = gain(bare, safe);
+    compared
+}
+
+/// Of a row in which it gains something, and of the rows in which it does not.
+fn some(largest: &Pair<'_, '_>, rows: usize, nothing: usize) -> String {
+    let Pair { section, row, bare, safe, .. } = *largest;
     let preliminary = if row.is_preliminary() { ", by too few rounds to be sure" } else { "" };
-    let text = if effect < least {
-        let (gains, which) = if effect < 1.0 {
-            ("nothing".to_owned(), "nearest")
-        } else {
-            let percent = (least - 1.0) * 100.0;
-            let space = number::NO_BREAK;
-            let gains =
-                format!("no more than {percent:.1}{space}%, below which differences mean nothing,");
-            (gains, "most")
-        };
-        format!(
-            "Giving up redundancy gains {gains} in any of {}: the {which} is {} on {} beside {} at {} with {} ({}).",
-            number::counted(count, "row"),
-            change(bare, safe),
-            bare.layout,
-            safe.layout,
-            section.title,
-            row.label(),
-            against(bare, safe, section.unit)
-        )
+    format!(
+        "Giving up redundancy gains most at {} with {}: {} on {}, which survives no lost drive, beside {} \
+         ({}){preliminary}; in {nothing} of {} no gain is shown.",
+        section.title,
+        row.label(),
+        change(bare, safe),
+        bare.layout,
+        safe.layout,
+        against(bare, safe, section.unit),
+        number::counted(rows, "row"),
+    )
+}
+
+/// That it gains nothing in any row, with the one in which it is nearest to that.
+fn none(largest: &Pair<'_, '_>, all: &[Pair<'_, '_>]) -> String {
+    let Pair { section, row, bare, safe, .. } = *largest;
+    let (gains, which) = if largest.gain() < 1.0 {
+        ("nothing".to_owned(), "nearest")
     } else {
-        format!(
-            "Giving up redundancy gains most at {} with {}: {} on {}, which survives no lost drive, beside {} \
-             ({}){preliminary}; in {nothing} of {} it gains nothing.",
-            section.title,
-            row.label(),
-            change(bare, safe),
-            bare.layout,
-            safe.layout,
-            against(bare, safe, section.unit),
-            number::counted(count, "row"),
-        )
+        let least = all.iter().map(|pair| pair.least).fold(1.0, f64::max);
+        let (percent, space) = ((least - 1.0) * 100.0, number::NO_BREAK);
+        let gains =
+            format!("no more than {percent:.1}{space}%, below which differences mean nothing,");
+        (gains, "most")
     };
-    let cells = compared.iter().flat_map(|(.., bare, safe)| [*bare, *safe]);
-    // Those it names first.
-    let cells = [bare, safe].into_iter().chain(cells).collect();
-    vec![Conclusion { about: About::Redundancy, section: None, text, cells, effect }]
+    format!(
+        "Giving up redundancy gains {gains} in any of {}: the {which} is {} on {} beside {} at {} with {} ({}).",
+        number::counted(all.len(), "row"),
+        change(bare, safe),
+        bare.layout,
+        safe.layout,
+        section.title,
+        row.label(),
+        against(bare, safe, section.unit)
+    )
 }
 
 /// The cell with the best median of some layouts, and the room of its layout in bytes.

@@ -229,7 +229,11 @@ pub(crate) fn run_cell(
         (0..study.rounds).map(run).collect()
     };
     match catch_unwind(AssertUnwindSafe(rounds)) {
-        Ok(Ok(samples)) => Ok(samples),
+        Ok(Ok(samples)) => match too_short(&samples) {
+            // A further figure would stand in its place, and a slower layout be the best.
+            Some(why) => Err(Some(why)),
+            None => Ok(samples),
+        },
         Ok(Err(error)) if error.kind == StudyErrorKind::Stopped => Err(None),
         Ok(Err(error)) => Err(Some(error.to_string())),
         Err(panic) => {
@@ -241,4 +245,15 @@ pub(crate) fn run_cell(
             )))
         }
     }
+}
+
+/// Why the samples of a cell do not tell its first figure, if they do not.
+fn too_short(samples: &[Sample]) -> Option<String> {
+    let short = samples.iter().filter(|sample| sample.headline().is_none()).count();
+    let rounds = samples.len();
+    (short > 0).then(|| {
+        format!(
+            "{short} of {rounds} rounds were too short to tell the first figure: use a larger size"
+        )
+    })
 }

@@ -230,6 +230,32 @@ fn what_cannot_be_and_what_crashes_have_rows() {
     assert_eq!(rows[2]["keys"]["layouts[1].members"], 9);
 }
 
+/// Of the first layout writing takes too short a time for bonnie++ to tell, rewriting does not.
+#[test]
+fn no_further_figure_stands_in_for_one_that_was_too_short_to_tell() {
+    let text = r#"
+title = "Too short"
+rounds = 2
+filesystem = "ext4"
+host = { kernel = "linux-6.12", memory = "64MiB" }
+member_size = "4GiB"
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 4 }]
+layouts = [{ level = "raid0", members = 4 }, { level = "raid1", members = 2 }]
+workloads = [{ kind = "bonnie-2.00", size = "238MiB", ram = "64MiB", fast = true, n = "0" }]
+
+[[sweep.axes]]
+key = "processes"
+values = [[1]]
+"#;
+    let rows = rows("short", text, 1);
+    let told: Vec<_> =
+        rows.iter().map(|row| (&row["error"], &row["metrics"][0]["metric"])).collect();
+    let short =
+        Value::from("2 of 2 rounds were too short to tell the first figure: use a larger size");
+    let expected = [(&short, &Value::Null), (&Value::Null, &Value::from("block_write_kps"))];
+    assert_eq!(told, expected);
+}
+
 #[test]
 fn a_stop_loses_nothing() {
     static STOP: AtomicBool = AtomicBool::new(false);

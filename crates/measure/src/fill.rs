@@ -14,7 +14,7 @@ use raidlab_study::{CellKey, NamedLayout, State, Study, cell_seed, cells};
 use raidlab_targets::RawTarget;
 use raidlab_workload::processes::Asked;
 use raidlab_workload::raw::{OpResult, RawPlan, Request};
-use raidlab_workload::{Setting, Workload, WorkloadError};
+use raidlab_workload::{ProcessIndex, Setting, Synchroniser, Workload, WorkloadError};
 
 use crate::sizes::{Sizes, smallest_request};
 
@@ -117,10 +117,29 @@ fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 }
 
 /// What the processes of a plan read or write.
+#[derive(Default)]
 struct Touched {
     /// In ascending order.
     blocks: Vec<Range<u64>>,
     writes: bool,
+}
+
+impl Touched {
+    /// Adds a request to an array that ends at `end`. Where units of so many bytes may be `overwritten`, writes count
+    /// with those that they have a part of only.
+    fn add(&mut self, request: Request, end: u64, overwritten: Option<u64>) {
+        let (Request::Read(at, len) | Request::Write(at, len)) = request else { return };
+        let range = whole(at..at.saturating_add(len), BLOCK, end);
+        let is_write = matches!(request, Request::Write(..));
+        self.writes |= is_write;
+        match overwritten.filter(|_| is_write) {
+            Some(unit) => {
+                let parts = partly(&range, unit, end);
+                self.blocks.extend(parts.into_iter().filter(|part| !part.is_empty()));
+            }
+            None => self.blocks.push(range),
+        }
+    }
 }
 
 /// What the processes of a plan read or write; `None` when it is not known beforehand, or filling it costs as much as
@@ -130,27 +149,34 @@ fn touched(mut plan: RawPlan, end: u64, most: u64, overwritten: Option<u64>) -> 
     if plan.asks_time || plan.queues > 0 {
         return None;
     }
-    let mut touched = Touched { blocks: Vec::new(), writes: false };
-    let mut left: Vec<usize> = (0..plan.processes.len()).collect();
-    // In turn, as they are prepared: they may share files.
-    while !left.is_empty() {
-        left.retain(|process| {
-            let asked = plan.processes[*process].next(Time::ZERO, OpResult::Done);
-            if let Some(request @ (Request::Read(at, len) | Request::Write(at, len))) =
-                asked.operation()
-            {
-                let range = whole(*at..at.saturating_add(*len), BLOCK, end);
-                let is_write = matches!(request, Request::Write(..));
-                touched.writes |= is_write;
-                match overwritten.filter(|_| is_write) {
-                    Some(unit) => touched.blocks.extend(
-                        partly(&range, unit, end).into_iter().filter(|part| !part.is_empty()),
-                    ),
-                    None => touched.blocks.push(range),
+    let mut touched = Touched::default();
+    let mut ready: Vec<ProcessIndex> = (0..plan.processes.len()).collect();
+    let mut barriers = Synchroniser::new(&plan.barriers, 0);
+    // Only sleeping takes time here. Whoever waits for a time all the same is not asked for ever.
+    let mut clocks = vec![Time::ZERO; plan.processes.len()];
+    // In turn, as they are prepared: they may share files, whose lengths behind a barrier others have made.
+    while !ready.is_empty() {
+        let mut freed = Vec::new();
+        ready.retain(|process| {
+            let clock = &mut clocks[*process];
+            match plan.processes[*process].next(*clock, OpResult::Done) {
+                Asked::Operation(request) | Asked::Start(_, request) => {
+                    touched.add(request, end, overwritten);
                 }
+                Asked::Sleep(time) => *clock = Time(clock.0.saturating_add(time.0)),
+                Asked::Barrier(barrier) => match barriers.arrive(*process, barrier) {
+                    Some(others) => freed.extend(others),
+                    None => return false,
+                },
+                Asked::Done => return false,
+                _ => {}
             }
-            asked != Asked::Done
+            true
         });
+        if !freed.is_empty() {
+            ready.append(&mut freed);
+            ready.sort_unstable();
+        }
         if touched.blocks.len() > MOST_PLACES {
             touched.blocks = merged(touched.blocks);
             let places = touched.blocks.len();
@@ -219,7 +245,7 @@ mod tests {
     use raidlab_core::Level;
 
     use super::*;
-    use raidlab_workload::{Kind, Simple, Span};
+    use raidlab_workload::{Kind, Op, OpResult as Last, Plan, Planned, Process, Simple, Span, fio};
 
     fn parts(
         workload: &Simple,
@@ -231,7 +257,7 @@ mod tests {
     }
 
     fn parts_after(
-        workload: &Simple,
+        workload: &dyn Workload,
         (layout, state): (&Layout, State),
         (capacity, processes): (u64, u32),
         before: Before,
@@ -325,5 +351,50 @@ mod tests {
         let capacity = 100 * stripe + BLOCK;
         let many = Simple::new(writes, 1_000 * BLOCK);
         assert_eq!(parts(&many, (&raid6, State::Healthy), capacity, 1), [[0, capacity]]);
+    }
+    /// What a file holds behind a barrier is what was written before it, whoever is asked first.
+    #[test]
+    fn what_is_read_behind_a_barrier_is_filled() {
+        let jobs = "[read]\nstonewall\nfilename=x\nrw=read\nbs=64k\nsize=16m\n";
+        let jobs = format!("[write]\nfilename=x\nrw=write\nbs=4k\nsize=16m\n{jobs}");
+        let jobs = fio::parse(&jobs, "jobs", &|_| None).expect("a job file").workload();
+        let raid10 = Layout::new(Level::Raid10, 4);
+        let array = (&raid10, State::Healthy);
+        // Writes of whole blocks are not filled there, so that only what is read is.
+        let filled = parts_after(&*jobs, array, (1 << 40, 1), Before::WrittenThroughout);
+        assert_eq!(filled, [[0, 16 << 20]]);
+    }
+
+    /// Sleeps until a time, as long as it is asked.
+    #[derive(Debug)]
+    struct Late(u32);
+
+    impl Process for Late {
+        fn next(&mut self, now: Time, _last: Last) -> Op {
+            self.0 += 1;
+            assert!(self.0 < 100, "it is asked for ever");
+            let until = Time(1_000);
+            if now < until { Op::Sleep(until.since(now)) } else { Op::Done }
+        }
+    }
+
+    #[test]
+    fn who_waits_for_a_time_is_not_asked_for_ever() {
+        let late = Planned { copy: 0, process: Box::new(Late(0)) };
+        let stuck = Planned { copy: 0, process: Box::new(Barrier) };
+        let plan = Plan { run: vec![late, stuck], barriers: vec![2], ..Plan::default() };
+        let plan = RawPlan::new(plan, 1 << 20).expect("it has no files");
+        let touched = touched(plan, 1 << 20, 1 << 20, None).expect("it is known");
+        assert!(touched.blocks.is_empty());
+    }
+
+    /// Waits for somebody who never comes.
+    #[derive(Debug)]
+    struct Barrier;
+
+    impl Process for Barrier {
+        fn next(&mut self, _now: Time, _last: Last) -> Op {
+            Op::Barrier(0)
+        }
     }
 }

@@ -30,4 +30,5 @@ mod parity;
 mod power_cut;
 mod raw;
 mod raw_processes;
+mod raw_workloads;
 mod rundir;

@@ -166,6 +166,54 @@ fn a_barrier_holds_until_the_last_has_come() {
     assert_eq!(result.operations(), 0, "the others were in no phase");
 }
 
+/// What lies behind a barrier is asked of nobody before it has opened: files have the length then that others have
+/// made.
+#[test]
+fn who_reads_behind_a_barrier_finds_what_was_written() {
+    const BLOCKS: u64 = 64;
+    let open = |flags| Op::Open { fd: SLOT, path: FilePath::target("file"), flags };
+    let mut writes = vec![open(OpenFlags::WRITE)];
+    writes.extend((0..BLOCKS).map(|block| Op::At(write(block))));
+    writes.push(Op::Barrier(0));
+    let reads = vec![
+        Op::Barrier(0),
+        open(OpenFlags::READ),
+        Op::Mark(Mark::Begin(0)),
+        Op::At(read(BLOCKS - 1)),
+        Op::Mark(Mark::End(0)),
+    ];
+    for order in [[0, 1], [1, 0]] {
+        let mut scripts = [Some(script(writes.clone())), Some(script(reads.clone()))];
+        let run_all = order.map(|index| scripts[index].take().unwrap());
+        let result = run(plan(run_all.into())).unwrap();
+        let reads = &result.record.totals().reads;
+        assert_eq!((reads.count, reads.bytes), (1, BLOCK));
+    }
+}
+
+/// A ticket is given when it is put, not when that is prepared.
+#[test]
+fn who_takes_a_ticket_begins_when_it_is_put() {
+    let phase = |io: Io| [Op::Mark(Mark::Begin(0)), Op::At(io), Op::Mark(Mark::End(0))];
+    let mut puts = vec![open()];
+    puts.extend(phase(write(0)));
+    puts.push(Op::Put { queue: 0, ticket: 1, times: 1 });
+    let mut takes = vec![open(), Op::Take { queue: 0 }];
+    takes.extend(phase(write(1)));
+    for turned in [false, true] {
+        let mut run_all = vec![script(puts.clone()), script(takes.clone())];
+        if turned {
+            run_all.reverse();
+        }
+        let result = run(plan(run_all)).unwrap();
+        let mut phases = result.record.processes.iter().map(|process| &process.phases[0]);
+        let (first, second) = (phases.next().unwrap(), phases.next().unwrap());
+        let (puts, takes) = if turned { (second, first) } else { (first, second) };
+        assert!(takes.began >= puts.ended, "{:?} before {:?}", takes.began, puts.ended);
+        assert_eq!(result.operations(), 2);
+    }
+}
+
 #[test]
 fn computing_takes_its_time() {
     let ops =

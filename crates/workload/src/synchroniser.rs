@@ -61,21 +61,23 @@ impl Synchroniser {
 
     /// A process takes a ticket. `None`: it waits for one.
     pub fn take(&mut self, process: ProcessIndex, queue: u16) -> Option<i64> {
-        let queue = self.queues.get_mut(usize::from(queue))?;
-        match queue.tickets.front_mut() {
-            Some((ticket, times)) => {
-                let ticket = *ticket;
-                *times -= 1;
-                if *times == 0 {
-                    queue.tickets.pop_front();
-                }
-                Some(ticket)
-            }
-            None => {
-                queue.waiting.push_back(process);
-                None
-            }
+        let taken = self.take_if_there(queue);
+        if taken.is_none() {
+            self.queues.get_mut(usize::from(queue))?.waiting.push_back(process);
         }
+        taken
+    }
+
+    /// The same for whoever does not wait.
+    pub fn take_if_there(&mut self, queue: u16) -> Option<i64> {
+        let tickets = &mut self.queues.get_mut(usize::from(queue))?.tickets;
+        let (ticket, times) = tickets.front_mut()?;
+        let ticket = *ticket;
+        *times -= 1;
+        if *times == 0 {
+            tickets.pop_front();
+        }
+        Some(ticket)
     }
 }
 
@@ -102,7 +104,11 @@ mod tests {
         assert_eq!(synchroniser.put(0, 7, 1), [(4, 7)]);
         assert_eq!(synchroniser.put(0, 1, 3), [(5, 1)]);
         assert_eq!(synchroniser.put(0, -2, 1), []);
-        let taken: Vec<_> = (0..4).map(|process| synchroniser.take(process, 0)).collect();
-        assert_eq!(taken, [Some(1), Some(1), Some(-2), None]);
+        assert_eq!(synchroniser.take_if_there(0), Some(1));
+        let taken: Vec<_> = (0..3).map(|process| synchroniser.take(process, 0)).collect();
+        assert_eq!(taken, [Some(1), Some(-2), None]);
+        // Who only looked does not wait.
+        assert_eq!([0, 9].map(|queue| synchroniser.take_if_there(queue)), [None, None]);
+        assert_eq!(synchroniser.put(0, 3, 2), [(2, 3)]);
     }
 }

@@ -73,8 +73,9 @@ pub(super) struct Client<'a, S> {
     last: OpResult,
     /// An operation that was generated and did not fit any more.
     held: Option<Asked<Request>>,
-    /// It waits for a ticket.
-    pub(super) wants_ticket: bool,
+    /// The last that was prepared is a barrier, or a ticket that is not there yet: what comes then depends on what
+    /// others do until it has passed.
+    waits: bool,
     /// It asked for nothing more.
     pub(super) ended: bool,
     pub(super) token: Option<Token>,
@@ -93,7 +94,7 @@ impl<'a, S: Source> Client<'a, S> {
             capacity,
             last: OpResult::Start,
             held: None,
-            wants_ticket: false,
+            waits: false,
             ended: false,
             token: None,
             prepared: Vec::new(),
@@ -104,6 +105,14 @@ impl<'a, S: Source> Client<'a, S> {
 }
 
 impl<S> Client<'_, S> {
+    /// It has passed what it waited for.
+    pub(super) fn passed(&mut self, last: OpResult) {
+        self.waits = false;
+        if matches!(last, OpResult::Ticket(_)) {
+            self.last = last;
+        }
+    }
+
     /// The read begun last must find the versions from here on.
     pub(super) fn expects(&mut self, from: usize) {
         let last = self.prepared.get_mut(self.cursor - 1);
@@ -129,16 +138,23 @@ impl RawTarget {
     /// Prepares what all processes do next, one operation of each in turn, up to their shares of the
     /// memory; whether anything was added to what the last batch left over.
     ///
-    /// What the last batch left over comes first; its data are made anew at another place.
+    /// What the last batch left over comes first; its data are made anew at another place. Who came to a barrier is
+    /// asked again when it has passed: names and lengths of files are those of when it is asked.
     pub(super) fn prepare_all<S: Source>(
         &mut self,
         run: &mut Run<'_, S>,
     ) -> Result<bool, EngineError> {
         let mut any = false;
-        for client in &mut run.clients {
+        for (index, client) in run.clients.iter_mut().enumerate() {
             let mut left = client.prepared.split_off(client.cursor);
             client.prepared.clear();
             (client.cursor, client.used) = (0, 0);
+            if client.waits
+                && left.is_empty()
+                && let Some(last) = run.processes.take_last(index)
+            {
+                client.passed(last.into());
+            }
             for asked in left.drain(..) {
                 let asked = asked.try_map(|prepared: Prepared| {
                     let offset = client.used;
@@ -148,15 +164,13 @@ impl RawTarget {
                 self.put(client, asked?)?;
             }
         }
-        let most = run.ahead;
-        let now = Time(run.elapsed.0);
         loop {
             let mut more = false;
             for index in 0..run.clients.len() {
                 if run.cancel.load(Ordering::Relaxed) {
                     return Err(EngineError::cancelled("prepare a workload"));
                 }
-                more |= self.prepare_next(run, index, now, most)?;
+                more |= self.prepare_next(run, index)?;
             }
             any |= more;
             if !more {
@@ -170,30 +184,23 @@ impl RawTarget {
         &mut self,
         run: &mut Run<'_, S>,
         index: usize,
-        now: Time,
-        most: usize,
     ) -> Result<bool, EngineError> {
         let client = &mut run.clients[index];
-        if client.ended || client.wants_ticket || client.prepared.len() >= most {
+        if client.ended || client.waits || client.prepared.len() >= run.ahead {
             return Ok(false);
         }
-        let asked = client.held.take().unwrap_or_else(|| client.source.next(now, client.last));
+        let (now, last) = (Time(run.elapsed.0), client.last);
+        let asked = client.held.take().unwrap_or_else(|| client.source.next(now, last));
         client.last = OpResult::Done;
         match asked {
-            Asked::Put(queue, ticket, times) => {
-                for (other, ticket) in run.tickets.put(queue, ticket, times) {
-                    let other = &mut run.clients[other];
-                    (other.wants_ticket, other.last) = (false, OpResult::Ticket(ticket));
+            Asked::Barrier(_) => client.waits = true,
+            Asked::Take(queue) => match run.processes.take_ticket(queue) {
+                Some(ticket) => {
+                    client.last = OpResult::Ticket(ticket);
+                    return Ok(true);
                 }
-                return Ok(true);
-            }
-            Asked::Take(queue) => {
-                match run.tickets.take(index, queue) {
-                    Some(ticket) => client.last = OpResult::Ticket(ticket),
-                    None => client.wants_ticket = true,
-                }
-                return Ok(true);
-            }
+                None => client.waits = true,
+            },
             Asked::Done => {
                 client.ended = true;
                 return match client.source.failure() {

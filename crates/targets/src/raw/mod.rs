@@ -10,9 +10,11 @@
 //! the next batch is prepared, while the clock stands. Times are sums over batches. What a device does
 //! on its own while the clock stands (writing back its cache) is not seen; flushes are inside the span.
 //!
-//! What a workload learns only while it runs is taken as the batch is prepared: tickets are dealt out in
-//! turn, and a workload that looks at the time has little prepared ahead, so that it may go on a few
-//! operations longer than by the clock.
+//! What a workload learns only while it runs it learns within the span. Nothing of a process is prepared behind
+//! a barrier, or a ticket that is not there, until it has passed: what it does then depends on others, also on how long
+//! they have made files. Tickets that are there are dealt out in turn as a batch is prepared. A workload that looks at
+//! the time has little prepared ahead, and hears of its own sleeps, so that it may go on a few operations longer than
+//! by the clock.
 //!
 //! **Order.** Where two operations overlap and one is a write, the later waits for the earlier, as files do under
 //! POSIX, so that each read has exactly one right answer ([`raidlab_workload::raw::Request::conflicts`]).
@@ -173,8 +175,6 @@ struct Run<'a, S> {
     clients: Vec<Client<'a, S>>,
     processes: Processes,
     sleepers: Timers<ProcessIndex>,
-    /// Tickets, which are dealt out as operations are prepared.
-    tickets: Synchroniser,
     /// Processes look at the time: little is prepared ahead.
     asks_time: bool,
     /// How many operations of each process are prepared at once.
@@ -303,8 +303,8 @@ impl RawTarget {
     ) -> Result<RawResult, EngineError> {
         let share = (self.memory / sources.len().max(1) as u64 / BLOCK * BLOCK).max(BLOCK);
         let capacity = self.engine.array().capacity().bytes();
-        let barriers = Synchroniser::new(barriers, 0);
-        let processes = Processes::new(sources.iter().map(S::copy), phases.len(), barriers);
+        let synchroniser = Synchroniser::new(barriers, queues);
+        let processes = Processes::new(sources.iter().map(S::copy), phases.len(), synchroniser);
         let client = |source| Client::new(source, share, capacity);
         let clients: Vec<Client<'_, S>> = sources.iter_mut().map(client).collect();
         let record = RunRecord {
@@ -320,7 +320,6 @@ impl RawTarget {
             clients,
             processes,
             sleepers: Timers::default(),
-            tickets: Synchroniser::new(&[], queues),
             asks_time,
             ahead: ahead_at_first(asks_time, count),
             elapsed: Nanos::ZERO,

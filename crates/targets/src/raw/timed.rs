@@ -52,13 +52,13 @@ impl<S: Source> Target for Batch<'_, '_, S> {
         Time((self.run.elapsed + nanos(self.start)).0)
     }
 
-    /// What was prepared. When there is no more the batch must end, so that more is prepared; for one that waits for a
-    /// ticket, that is up to others. Nobody goes on who is cancelled.
+    /// What was prepared. When there is no more the batch must end, so that more is prepared, which waits for nobody:
+    /// who is at a barrier, or without a ticket, is not asked. Nobody goes on who is cancelled.
     fn ask(
         &mut self,
         process: ProcessIndex,
         _now: Time,
-        _last: OpResult,
+        last: OpResult,
     ) -> Result<Asked<Prepared>, EngineError> {
         let client = &mut self.run.clients[process];
         let is_cancelled = self.run.cancel.load(Ordering::Relaxed);
@@ -69,9 +69,8 @@ impl<S: Source> Target for Batch<'_, '_, S> {
         if client.ended && !is_cancelled {
             return Ok(Asked::Done);
         }
-        if !client.wants_ticket || is_cancelled {
-            self.run.processes.stop();
-        }
+        client.passed(last.into());
+        self.run.processes.stop();
         Ok(Asked::Nothing)
     }
 

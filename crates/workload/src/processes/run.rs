@@ -183,6 +183,19 @@ impl Processes {
         self.refused_go_on();
     }
 
+    /// What a process is told that can go on, once; `None` while it waits. For targets that ask for operations ahead
+    /// of time: what comes behind a barrier or a ticket is known then, and not before.
+    pub fn take_last(&mut self, process: ProcessIndex) -> Option<OpResult> {
+        let state = self.states.get_mut(process)?;
+        state.can_be_asked().then(|| state.take_last())
+    }
+
+    /// A ticket that is there, for a process that is asked ahead of time. Where there is none it does not wait: it
+    /// takes one when its turn comes.
+    pub fn take_ticket(&mut self, queue: u16) -> Option<i64> {
+        self.synchroniser.take_if_there(queue)
+    }
+
     /// What they did over time, which is given once.
     pub fn take_series(&mut self) -> TimeSeries {
         std::mem::take(&mut self.series)

@@ -71,6 +71,11 @@ impl ProcessState {
         std::mem::replace(&mut self.last, OpResult::Done)
     }
 
+    /// Whether it waits for nothing.
+    pub(super) fn can_be_asked(&self) -> bool {
+        self.waits == Waits::Nothing
+    }
+
     /// Whether it has asked for nothing more, and all that it started has ended.
     #[inline]
     pub fn is_at_end(&self) -> bool {

@@ -2,15 +2,17 @@
 //! where each is asked live.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::common::memory_members;
-use raidlab_core::{Layout, Level, Sectors};
+use raidlab_core::{Layout, Level, Sectors, Time};
 use raidlab_engine::{Engine, EngineConfig};
 use raidlab_targets::RawTarget;
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::raw::RawPlan;
-use raidlab_workload::{Parameters, RunRecord, Setting, Workload, fio, make};
+use raidlab_workload::{
+    Op, OpResult, Parameters, Plan, Planned, Process, RunRecord, Setting, Workload, fio, make,
+};
 
 static GO: AtomicBool = AtomicBool::new(false);
 /// Of a member.
@@ -21,12 +23,13 @@ fn jobs(text: &str) -> Arc<dyn Workload> {
 }
 
 /// On one member in memory, so that it does what is asked of the array.
-fn run(workload: &dyn Workload) -> RunRecord {
+fn run(workload: &dyn Workload, wrap: impl FnOnce(&mut Plan)) -> RunRecord {
     let config = EngineConfig::new(Layout::new(Level::Linear, 1));
     let engine = Engine::new(&config, memory_members(1, SECTORS)).expect("an engine");
     let space = engine.array().capacity().bytes();
     let setting = Setting { space: Some(space), ..Setting::new(1, 1) };
-    let plan = workload.plan(&setting).expect("it fits");
+    let mut plan = workload.plan(&setting).expect("it fits");
+    wrap(&mut plan);
     let plan = RawPlan::new(plan, space).expect("it needs no filesystem");
     let mut target = RawTarget::new(engine, false).expect("at rest");
     target.run(plan, &GO).expect("it runs").record
@@ -41,6 +44,50 @@ fn counts(record: &RunRecord) -> Vec<[(u64, u64); 2]> {
     record.processes.iter().map(of).collect()
 }
 
+/// What a process was told as the time, and asked for then.
+type Asked = Vec<(Time, Op)>;
+
+/// Notes what a process asks for.
+#[derive(Debug)]
+struct Noted {
+    process: Box<dyn Process>,
+    asked: Arc<Mutex<Asked>>,
+}
+
+impl Process for Noted {
+    fn next(&mut self, now: Time, last: OpResult) -> Op {
+        let op = self.process.next(now, last);
+        let mut asked = self.asked.lock().expect("no panic");
+        // Who never ends would keep its test from failing.
+        assert!(asked.len() < 1 << 20, "it goes on for ever");
+        asked.push((now, op.clone()));
+        op
+    }
+}
+
+/// With what each process asked for.
+fn noted(workload: &dyn Workload) -> (Vec<Asked>, RunRecord) {
+    let mut all = Vec::new();
+    let record = run(workload, |plan| {
+        let processes = std::mem::take(&mut plan.run);
+        let noted = processes.into_iter().map(|Planned { copy, process }| {
+            let asked = Arc::new(Mutex::new(Vec::new()));
+            all.push(Arc::clone(&asked));
+            Planned { copy, process: Box::new(Noted { process, asked }) }
+        });
+        plan.run = noted.collect();
+    });
+    let all = all.iter().map(|asked| std::mem::take(&mut *asked.lock().expect("no panic")));
+    (all.collect(), record)
+}
+
+/// How often each process sleeps.
+fn sleeps(text: &str) -> (Vec<usize>, RunRecord) {
+    let (asked, record) = noted(&*jobs(text));
+    let sleeps = |asked: &Asked| asked.iter().filter(|(_, op)| matches!(op, Op::Sleep(_))).count();
+    (asked.iter().map(sleeps).collect(), record)
+}
+
 /// Who waits for a wave of jobs finds the file as long as they have made it.
 #[test]
 fn jobs_behind_a_stonewall_read_what_was_written() {
@@ -50,7 +97,7 @@ fn jobs_behind_a_stonewall_read_what_was_written() {
     let workload = jobs(text);
     let all = 16 << 20;
     let expected = [[(0, 0), (4096, all)], [(256, all), (0, 0)], [(4096, all), (0, 0)]];
-    assert_eq!(counts(&run(&*workload)), expected);
+    assert_eq!(counts(&run(&*workload, |_| ())), expected);
     let plan = workload.plan(&Setting::new(1, 1)).expect("a plan");
     assert_eq!(counts(&NullTarget::default().run(plan).expect("it runs")), expected);
 }
@@ -71,9 +118,38 @@ fn bonnie_seeks_on_a_raw_target() {
         ];
         let parameters = Parameters::new(parameters).expect("no key twice");
         let workload = make(kind, parameters).expect("right");
-        let record = run(&*workload);
+        let record = run(&*workload, |_| ());
         let read = record.members.expect("counted").bytes_read;
         // Rewriting, reading, seeking.
         assert_eq!(read, 2 * SIZE + 8192 * SEEKS, "{kind}");
     }
+}
+
+/// A delay is over after it, however far ahead operations are prepared, and each process has it once.
+#[test]
+fn a_delay_is_slept_once() {
+    let job = "[a]\nrw=write\nbs=4k\nsize=1m\nstartdelay=1ms\n";
+    let (slept, record) = sleeps(job);
+    assert_eq!((slept, counts(&record)), (vec![1], vec![[(0, 0), (256, 1 << 20)]]));
+    let (slept, record) = sleeps(&format!("{job}numjobs=2\nruntime=1h\n"));
+    assert_eq!(slept, [1, 1]);
+    assert_eq!(record.totals().writes.count, 2 * 256);
+}
+
+/// Who pauses for half of its time pauses twice, not as often as is prepared ahead.
+#[test]
+fn pauses_count_as_time() {
+    let text = "[a]\nrw=randwrite\nbs=4k\nsize=1m\nnumjobs=2\nthinktime=2ms\nruntime=4ms\n";
+    let (slept, record) = sleeps(text);
+    assert!(slept.iter().all(|times| *times <= 2), "{slept:?}");
+    assert!(record.totals().writes.count <= 4);
+}
+
+/// A ramp ends when its time has passed, which its pauses alone take here.
+#[test]
+fn a_ramp_ends_and_the_rest_is_counted() {
+    let text = "[a]\nrw=write\nbs=4k\nsize=1m\nthinktime=1ms\nthinktime_blocks=16\nramp_time=2ms\n";
+    let record = run(&*jobs(text), |_| ());
+    let count = record.totals().writes.count;
+    assert!((1..256).contains(&count), "{count}");
 }

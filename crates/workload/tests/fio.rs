@@ -423,10 +423,12 @@ fn room_is_reserved_unless_a_job_says_none() {
 
 /// A target that prepares what comes next must not prepare what comes after the end.
 #[test]
-fn jobs_that_end_by_time_look_at_it() {
+fn jobs_that_go_by_time_look_at_it() {
     let asks = |text: &str| workload(text).plan(&Setting::new(1, 1)).expect("a plan").asks_time;
     assert!(asks("[j]\nrw=randread\nsize=1m\nruntime=2\ntime_based\n"));
     assert!(asks("[j]\nrw=randread\nsize=1m\nruntime=2\n"));
+    assert!(asks("[j]\nrw=randread\nsize=1m\nramp_time=2\n"), "measuring begins by time");
+    assert!(asks("[j]\nrw=randread\nsize=1m\nstartdelay=2\n"));
     assert!(!asks("[j]\nrw=randread\nsize=1m\n"));
 }
 

@@ -73,6 +73,8 @@ pub(super) struct Client<'a, S> {
     last: OpResult,
     /// An operation that was generated and did not fit any more.
     held: Option<Asked<Request>>,
+    /// When it will come to what is asked of it next, at the earliest.
+    clock: Time,
     /// The last that was prepared is a barrier, or a ticket that is not there yet: what comes then depends on what
     /// others do until it has passed.
     waits: bool,
@@ -94,6 +96,7 @@ impl<'a, S: Source> Client<'a, S> {
             capacity,
             last: OpResult::Start,
             held: None,
+            clock: Time::ZERO,
             waits: false,
             ended: false,
             token: None,
@@ -110,6 +113,13 @@ impl<S> Client<'_, S> {
         self.waits = false;
         if matches!(last, OpResult::Ticket(_)) {
             self.last = last;
+        }
+    }
+
+    /// What comes behind a sleep comes later.
+    fn sleeps<P>(&mut self, asked: &Asked<P>) {
+        if let Asked::Sleep(time) = asked {
+            self.clock = Time(self.clock.0.saturating_add(time.0));
         }
     }
 
@@ -149,6 +159,8 @@ impl RawTarget {
             let mut left = client.prepared.split_off(client.cursor);
             client.prepared.clear();
             (client.cursor, client.used) = (0, 0);
+            let slept = client.clock;
+            client.clock = Time(run.elapsed.0);
             if client.waits
                 && left.is_empty()
                 && let Some(last) = run.processes.take_last(index)
@@ -156,6 +168,7 @@ impl RawTarget {
                 client.passed(last.into());
             }
             for asked in left.drain(..) {
+                client.sleeps(&asked);
                 let asked = asked.try_map(|prepared: Prepared| {
                     let offset = client.used;
                     client.used += prepared.request.span().1;
@@ -163,6 +176,8 @@ impl RawTarget {
                 });
                 self.put(client, asked?)?;
             }
+            // Of a sleep that is not over the time goes on where it was.
+            client.clock = client.clock.max(slept);
         }
         loop {
             let mut more = false;
@@ -189,9 +204,10 @@ impl RawTarget {
         if client.ended || client.waits || client.prepared.len() >= run.ahead {
             return Ok(false);
         }
-        let (now, last) = (Time(run.elapsed.0), client.last);
-        let asked = client.held.take().unwrap_or_else(|| client.source.next(now, last));
+        let (clock, last) = (client.clock, client.last);
+        let asked = client.held.take().unwrap_or_else(|| client.source.next(clock, last));
         client.last = OpResult::Done;
+        client.sleeps(&asked);
         match asked {
             Asked::Barrier(_) => client.waits = true,
             Asked::Take(queue) => match run.processes.take_ticket(queue) {

@@ -186,7 +186,9 @@ impl Workload for FioWorkload {
                 Memory::AsIs
             },
             needs_filesystem: self.needs_filesystem(),
-            asks_time: self.jobs.iter().any(|job| job.runtime > Nanos::ZERO),
+            asks_time: self.jobs.iter().any(|job| {
+                [job.runtime, job.ramp, job.start_delay].iter().any(|time| *time > Nanos::ZERO)
+            }),
             files: files.iter().map(layout::File::need).collect(),
             expected: files.iter().filter_map(|file| file.expected(setting.seed)).collect(),
             room: files.iter().map(layout::File::len).fold(0, u64::saturating_add),

@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::common::memory_members;
-use raidlab_core::{Layout, Level, Sectors, Time};
+use raidlab_core::{Layout, Level, Nanos, Sectors, Time};
 use raidlab_engine::{Engine, EngineConfig};
 use raidlab_targets::RawTarget;
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{
-    Op, OpResult, Parameters, Plan, Planned, Process, RunRecord, Setting, Workload, fio, make,
+    Mark, Op, OpResult, Parameters, Plan, Planned, Process, RunRecord, Setting, Workload, fio, make,
 };
 
 static GO: AtomicBool = AtomicBool::new(false);
@@ -152,4 +152,23 @@ fn a_ramp_ends_and_the_rest_is_counted() {
     let record = run(&*jobs(text), |_| ());
     let count = record.totals().writes.count;
     assert!((1..256).contains(&count), "{count}");
+}
+
+/// The clock of hdparm starts when what it sleeps first is over, and it looks at it after reads.
+#[test]
+fn hdparm_reads_for_its_time() {
+    for (kind, slept) in [("hdparm-t", 2), ("hdparm-T", 1_002)] {
+        let parameters = [("time", "3ms"), ("settle", "2ms")];
+        let workload = make(kind, Parameters::new(parameters).expect("no key twice"));
+        let (asked, record) = noted(&*workload.expect("right"));
+        let [began, ended] = [Mark::Begin(0), Mark::End(0)].map(|mark| {
+            let told = asked[0].iter().find(|(_, op)| *op == Op::Mark(mark));
+            told.expect("it is set").0
+        });
+        assert!(began >= Time::ZERO + Nanos::from_millis(slept), "{kind}: {began:?}");
+        let reads = record.processes[0].phases[0].reads.count;
+        let is_whole = kind == "hdparm-t" && reads == SECTORS.bytes() >> 21;
+        assert!(ended.since(began) >= Nanos::from_millis(3) || is_whole, "{kind}: {ended:?}");
+        assert!(reads > 0 && asked[0].is_sorted_by_key(|(now, _)| *now), "{kind}");
+    }
 }

@@ -202,6 +202,11 @@ impl Workload for Hdparm {
             (None, space) => space.unwrap_or(DEFAULT_SIZE),
         };
         let reads = self.reads(size)?;
+        let used = match (self.timing, setting.space) {
+            // The rest of a device is not looked at.
+            (Timing::Cache, Some(_)) => BUFFER,
+            _ => size,
+        };
         let path = FilePath::target("hdparm");
         let seed = file_seed(setting.seed, 0);
         let mut plan = Plan {
@@ -213,7 +218,8 @@ impl Workload for Hdparm {
                 Timing::Device => Memory::Cold,
                 Timing::Cache => Memory::AsIs,
             },
-            files: vec![FileNeed { path: path.clone(), bytes: size, unit: BUFFER }],
+            files: vec![FileNeed { path: path.clone(), bytes: used, unit: BUFFER }],
+            asks_time: true,
             ..Plan::default()
         };
         if setting.space.is_none() {

@@ -386,6 +386,39 @@ fn a_file_that_nobody_made_is_there_at_full_length_until_it_is_removed() {
     assert!(fails(vec![open(A, "c", OpenFlags::READ)]).contains("No such file"));
 }
 
+/// A name goes away at once, what it stood for with the last descriptor that holds it.
+#[test]
+fn a_file_without_a_name_is_there_while_it_is_open() {
+    let unlink = op::Op::Unlink { path: FilePath::target("a") };
+    let create = OpenFlags { create: true, ..OpenFlags::BOTH };
+    let (asked, heard) = translate(vec![
+        open(A, "a", create),
+        write(8192, 1),
+        open(B, "a", OpenFlags::BOTH),
+        unlink.clone(),
+        op::Op::Close { fd: A },
+        op::Op::At(Io::Read { fd: B, at: 4096, len: 8192 }),
+        op::Op::At(Io::Write { fd: B, at: 8192, len: 512, content: Content::Zeroes }),
+        op::Op::At(Io::Read { fd: B, at: 8192, len: 4096 }),
+        op::Op::Truncate { fd: B, len: 4096 },
+        op::Op::At(Io::Read { fd: B, at: 0, len: 8192 }),
+        // Another of that name is empty, and another file.
+        open(A, "a", create),
+        op::Op::At(Io::Read { fd: A, at: 0, len: 4096 }),
+        op::Op::At(Io::Read { fd: B, at: 0, len: 4096 }),
+        // What takes its place in a descriptor closes it.
+        open(B, "b", OpenFlags::READ),
+        unlink,
+        op::Op::At(Io::Write { fd: A, at: 4096, len: 4096, content: Content::Zeroes }),
+    ]);
+    let (first, second) = (reads(4096, 4096), writes(8192, 512));
+    let (third, fourth) = (reads(8192, 512), reads(0, 4096));
+    let expected = [writes(0, 8192), first, second, third, fourth, fourth, writes(4096, 4096)];
+    assert_eq!(asked, expected);
+    assert_eq!([5, 6, 7, 9].map(|index| moved(&heard, index)), [4096, 512, 512, 4096]);
+    assert_eq!([11, 12].map(|index| moved(&heard, index)), [0, 4096]);
+}
+
 #[test]
 fn what_the_stages_before_did_is_known_and_not_asked_again() {
     let (prepare, _) = script(vec![open(A, "a", OpenFlags::WRITE), write(4096, 2)]);

@@ -395,10 +395,14 @@ impl Process {
                     Root::Null => None,
                     _ => Some(places.open(path, *flags)?),
                 };
+                // What a descriptor held before is closed by this.
+                let before = self.fds.close(*fd).and_then(|file| file.id);
+                before.into_iter().for_each(|id| places.close(id));
                 self.fds.open(*fd, id, *flags);
             }
             op::Op::Close { fd } => {
-                self.fds.close(*fd).ok_or_else(|| no_file(*fd))?;
+                let file = self.fds.close(*fd).ok_or_else(|| no_file(*fd))?;
+                file.id.into_iter().for_each(|id| places.close(id));
             }
             op::Op::Seek { fd, to } => {
                 let file = self.fds.get(*fd).ok_or_else(|| no_file(*fd))?;

@@ -18,8 +18,22 @@ pub(super) struct Places {
     /// Files that nobody has made or removed yet: there all the same, as long as their places, as a
     /// device is.
     untouched: BTreeSet<FilePath>,
-    /// The extents of files that are there, and their names for messages.
-    files: BTreeMap<FileId, (FilePath, u64, u64)>,
+    /// Files that are there, or were when somebody opened them.
+    files: BTreeMap<FileId, File>,
+}
+
+/// A file on the target.
+#[derive(Debug)]
+struct File {
+    /// Its name, for messages.
+    path: FilePath,
+    start: u64,
+    /// The room it has.
+    bytes: u64,
+    /// How many descriptors hold it.
+    open: u32,
+    /// Its length when it has no name any more: it is there for as long as it is held, as under POSIX.
+    nameless: Option<u64>,
 }
 
 fn not_supported(reason: String) -> WorkloadError {
@@ -98,7 +112,8 @@ impl Places {
         Ok(())
     }
 
-    /// Opens a file. What is made by this is empty, even where nobody has touched its place.
+    /// Opens a file, which is [closed](Self::close) later. What is made by this is empty, even where nobody has
+    /// touched its place.
     pub(super) fn open(
         &mut self,
         path: &FilePath,
@@ -114,9 +129,23 @@ impl Places {
             let Some(&(start, bytes)) = self.extents.get(path) else {
                 return Err(not_supported(format!("{path} has no place on this target")));
             };
-            self.files.insert(id, (path.clone(), start, bytes));
+            let path = path.clone();
+            self.files.insert(id, File { path, start, bytes, open: 0, nameless: None });
+        }
+        if let Some(file) = self.files.get_mut(&id) {
+            file.open += 1;
         }
         Ok(id)
+    }
+
+    /// A descriptor that held a file holds it no more.
+    pub(super) fn close(&mut self, id: FileId) {
+        if let Some(file) = self.files.get_mut(&id) {
+            file.open = file.open.saturating_sub(1);
+            if file.open == 0 && file.nameless.is_some() {
+                self.files.remove(&id);
+            }
+        }
     }
 
     /// Where `wanted` bytes of a file from `position` on lie, and how many are moved: reads end with the
@@ -128,21 +157,20 @@ impl Places {
         wanted: u64,
         is_read: bool,
     ) -> Result<(Option<u64>, u64), WorkloadError> {
-        let moved = if is_read {
-            wanted.min(self.names.status(id).size.saturating_sub(position))
-        } else {
-            wanted
-        };
-        let Some((path, start, bytes)) = self.files.get(&id) else { return Ok((None, moved)) };
-        if position.saturating_add(moved) > *bytes {
-            let (needed, room) = (Size(position.saturating_add(moved)), Size(*bytes));
+        let moved =
+            if is_read { wanted.min(self.size(id).saturating_sub(position)) } else { wanted };
+        let Some(file) = self.files.get_mut(&id) else { return Ok((None, moved)) };
+        let end = position.saturating_add(moved);
+        if end > file.bytes {
+            let (path, needed, room) = (&file.path, Size(end), Size(file.bytes));
             return Err(not_supported(format!("{path} needs {needed}, its place has {room}")));
         }
-        let at = start + position;
-        if !is_read {
-            self.names.grow(id, position + moved);
+        match (is_read, &mut file.nameless) {
+            (true, _) => {}
+            (false, Some(size)) => *size = end.max(*size),
+            (false, None) => self.names.grow(id, end),
         }
-        Ok((Some(at), moved))
+        Ok((Some(file.start + position), moved))
     }
 
     /// Whether the bytes of a file lie on the target.
@@ -151,24 +179,34 @@ impl Places {
     }
 
     pub(super) fn size(&self, id: FileId) -> u64 {
-        self.names.status(id).size
+        let nameless = self.files.get(&id).and_then(|file| file.nameless);
+        nameless.unwrap_or_else(|| self.names.status(id).size)
     }
 
     pub(super) fn set_size(&mut self, id: FileId, size: u64) -> Result<(), WorkloadError> {
-        if let Some((path, _, bytes)) = self.files.get(&id)
-            && size > *bytes
-        {
-            let (size, room) = (Size(size), Size(*bytes));
-            return Err(not_supported(format!("{path} is to have {size}, its place has {room}")));
+        if let Some(file) = self.files.get_mut(&id) {
+            if size > file.bytes {
+                let (path, size, room) = (&file.path, Size(size), Size(file.bytes));
+                let reason = format!("{path} is to have {size}, its place has {room}");
+                return Err(not_supported(reason));
+            }
+            if let Some(before) = &mut file.nameless {
+                *before = size;
+                return Ok(());
+            }
         }
         self.names.set_size(id, size);
         Ok(())
     }
 
+    /// Takes a name away. A file that somebody has open keeps its place and length until that is closed.
     pub(super) fn unlink(&mut self, path: &FilePath) -> Result<(), WorkloadError> {
         self.appear(path)?;
-        if let Some(gone) = self.names.unlink(path).map_err(of_name)? {
-            self.files.remove(&gone);
+        let size = self.names.find(path).map_or(0, |id| self.size(id));
+        let Some(gone) = self.names.unlink(path).map_err(of_name)? else { return Ok(()) };
+        match self.files.get_mut(&gone) {
+            Some(file) if file.open > 0 => file.nameless = Some(size),
+            _ => _ = self.files.remove(&gone),
         }
         Ok(())
     }

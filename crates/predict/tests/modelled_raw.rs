@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use raidlab_core::{Nanos, Time};
 use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
-use raidlab_study::{Study, parse};
+use raidlab_study::{Sample, Study, parse};
 use raidlab_workload::{
-    Content, FileDescriptor, FileNeed, FilePath, Io, Mark, Metric, Op, OpResult, OpenFlags, Plan,
-    Planned, Process, RunRecord, Setting, Workload, WorkloadError,
+    Content, FileDescriptor, FileNeed, FilePath, Io, Mark, Metric, Op, OpResult, OpenFlags,
+    Parameters, Plan, Planned, Process, RunRecord, Setting, Workload, WorkloadError, make,
 };
 
 const SLOT: FileDescriptor = FileDescriptor(0);
@@ -243,4 +243,24 @@ fn what_is_busy_is_told_by_name() {
     assert_eq!(share("member 3").unwrap_or(0.0), 0.0, "{:?}", record.busy);
     let (name, busiest) = record.bottleneck.clone().expect("told");
     assert_eq!((&*name, Some(busiest)), ("member 0", share("member 0")));
+}
+
+/// What an operation reads before it writes is not written: on a single drive every byte goes out once.
+#[test]
+fn bonnie_writes_to_a_single_drive_what_it_writes() {
+    let text =
+        TEXT.replace(r#"level = "raid0", members = 4, chunk = "64KiB""#, r#"level = "single""#);
+    let study: Study = parse(&text, "raw.toml").unwrap_or_else(|error| panic!("{error}"));
+    let modelled = Modelled::new(&study, HostCosts::default()).expect("modelled drives");
+    let mut world = modelled.world(0, 1).expect("a world");
+    let given = [("size", "32MiB"), ("ram", "0"), ("n", "0"), ("fast", "true"), ("settle", "0s")];
+    let bonnie = make("bonnie-1.03", Parameters::new(given).expect("no key twice")).expect("right");
+    let record = modelled.record_on(&mut world, &*bonnie, Setting::new(1, 1)).expect("runs");
+    let rewrite = record.phases.iter().position(|name| *name == "rewrite").expect("a phase");
+    let rewrite = record.phase(rewrite as u16).expect("was run");
+    assert_eq!((rewrite.writes.count, rewrite.writes.bytes), (4096, 32 << 20));
+    assert_eq!((rewrite.reads.count, rewrite.reads.bytes), (0, 32 << 20));
+    assert_eq!(record.write_amplification(), Some(1.0));
+    let sample = Sample::of(&*bonnie, &record).expect("took a time");
+    assert_eq!(sample.members.expect("counted").bytes_written, sample.bytes_written);
 }

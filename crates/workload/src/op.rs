@@ -210,7 +210,8 @@ pub enum Mark {
     End(u16),
     /// The operations up to [`Mark::GroupEnd`] count as one operation with one latency.
     GroupBegin,
-    /// The group ends and is counted as an operation of this class, with the bytes that it moved.
+    /// The group ends and is counted as an operation of this class. The bytes that it read count as read, those that it
+    /// wrote as written, whatever the class.
     GroupEnd(Class),
 }
 

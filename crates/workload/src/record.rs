@@ -18,7 +18,7 @@ const LONGEST: u64 = 86_400_000_000_000;
 pub struct IoRecord {
     /// How many.
     pub count: u64,
-    /// Bytes they moved.
+    /// Bytes they moved, those within groups that count as an operation of another class included.
     pub bytes: u64,
     /// The sum of their latencies.
     pub total: Nanos,
@@ -42,8 +42,9 @@ impl IoRecord {
     }
 
     /// Counts operations that together took so long and moved so many bytes, each as long as the others to
-    /// a nanosecond.
+    /// a nanosecond. With none of them only the bytes count, as moved within an operation of another class.
     pub fn add_equal(&mut self, count: u64, bytes: u64, took: Nanos) {
+        self.bytes += bytes;
         if count == 0 {
             return;
         }
@@ -53,7 +54,6 @@ impl IoRecord {
         };
         self.min = if self.count == 0 { shortest } else { self.min.min(shortest) };
         self.count += count;
-        self.bytes += bytes;
         self.total += took;
         self.max = self.max.max(longest);
         self.over_2s += if shortest.0 > 2_000_000_000 { count } else { 0 };
@@ -65,12 +65,12 @@ impl IoRecord {
 
     /// Adds what another one counted.
     pub fn merge(&mut self, other: &Self) {
+        self.bytes += other.bytes;
         if other.count == 0 {
             return;
         }
         self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
         self.count += other.count;
-        self.bytes += other.bytes;
         self.total += other.total;
         self.max = self.max.max(other.max);
         self.over_2s += other.over_2s;
@@ -309,7 +309,8 @@ pub struct Recorder {
 #[derive(Clone, Copy, Debug)]
 struct Group {
     began: Time,
-    bytes: u64,
+    /// Bytes by the direction they went in: read, written, and others.
+    bytes: [u64; 3],
 }
 
 impl Recorder {
@@ -337,10 +338,14 @@ impl Recorder {
                 phase.ended = Some(now);
                 phase.cpu = before.and_then(|before| Some(cpu()?.since(before)));
             }
-            Mark::GroupBegin => self.group = Some(Group { began: now, bytes: 0 }),
+            Mark::GroupBegin => self.group = Some(Group { began: now, bytes: [0; 3] }),
             Mark::GroupEnd(class) => {
                 if let Some(group) = self.group.take() {
-                    self.count(class, 1, group.bytes, now.since(group.began));
+                    self.count(class, 1, 0, now.since(group.began));
+                    let classes = [Class::Read, Class::Write, Class::Other];
+                    for (class, bytes) in classes.into_iter().zip(group.bytes) {
+                        self.count(class, 0, bytes, Nanos::ZERO);
+                    }
                 }
             }
         }
@@ -351,8 +356,8 @@ impl Recorder {
         self.phase.is_some()
     }
 
-    /// An operation of a class that moved `bytes` and took `latency`. Within a group, its bytes are
-    /// added to the group.
+    /// An operation of a class that moved `bytes` and took `latency`. Within a group only its bytes
+    /// count, for its own class: what a group reads is not written, whatever the group counts as.
     #[inline]
     pub fn operation(&mut self, class: Class, bytes: u64, latency: Nanos) {
         self.operations(class, 1, bytes, latency);
@@ -362,7 +367,7 @@ impl Recorder {
     #[inline]
     pub fn operations(&mut self, class: Class, count: u64, bytes: u64, took: Nanos) {
         match &mut self.group {
-            Some(group) => group.bytes += bytes,
+            Some(group) => group.bytes[class as usize] += bytes,
             None => self.count(class, count, bytes, took),
         }
     }
@@ -403,8 +408,11 @@ mod tests {
         recorder.operation(Class::Read, 100, Nanos::from_millis(2));
         recorder.mark(Mark::GroupBegin, at(20), || None);
         recorder.operation(Class::Read, 8, Nanos(1));
-        recorder.operation(Class::Write, 8, Nanos(1));
+        recorder.operation(Class::Write, 16, Nanos(1));
         recorder.mark(Mark::GroupEnd(Class::Write), at(25), || None);
+        recorder.mark(Mark::GroupBegin, at(25), || None);
+        recorder.operation(Class::Write, 32, Nanos(1));
+        recorder.mark(Mark::GroupEnd(Class::Other), at(25), || None);
         recorder.mark(Mark::End(0), at(26), cpu(9)); // not open
         recorder.mark(Mark::End(1), at(30), cpu(4));
         let record = recorder.finish(at(31), || None);
@@ -413,8 +421,9 @@ mod tests {
         let phase = &record.phases[1];
         assert_eq!(phase.took(), Nanos::from_millis(20));
         assert_eq!(phase.cpu.map(Cpu::sum), Some(Nanos::from_millis(3)));
-        assert_eq!((phase.reads.count, phase.reads.bytes), (1, 100));
-        assert_eq!((phase.writes.count, phase.writes.bytes), (1, 16));
+        assert_eq!((phase.reads.count, phase.reads.bytes), (1, 108), "8 of them within a write");
+        assert_eq!((phase.writes.count, phase.writes.bytes), (1, 48), "32 of them within another");
+        assert_eq!((phase.others.count, phase.others.bytes), (1, 0));
         assert_eq!(phase.writes.max, Nanos::from_millis(5));
     }
 
@@ -433,7 +442,8 @@ mod tests {
         assert_eq!(record.min, Nanos::from_millis(1));
         let mut other = IoRecord::default();
         other.merge(&record);
-        other.merge(&IoRecord::default());
+        other.merge(&IoRecord { bytes: 7, ..IoRecord::default() });
+        assert_eq!((other.bytes, other.min), (record.bytes + 7, record.min), "bytes of groups");
         assert_eq!((other.count, other.quantile(0.99)), (101, record.quantile(0.99)));
         let mut two = IoRecord::default();
         two.add(0, Nanos::from_millis(1_000));
@@ -445,8 +455,8 @@ mod tests {
     fn equal_operations_share_the_time_they_took_together() {
         let mut record = IoRecord::default();
         record.add_equal(3, 30, Nanos(10));
-        record.add_equal(0, 0, Nanos(5));
-        assert_eq!((record.count, record.bytes, record.total), (3, 30, Nanos(10)));
+        record.add_equal(0, 4, Nanos(5));
+        assert_eq!((record.count, record.bytes, record.total), (3, 34, Nanos(10)));
         assert_eq!((record.min, record.max), (Nanos(3), Nanos(4)));
         assert!(record.deviation() < 1e-15 && record.over_2s == 0);
         record.add_equal(2, 0, Nanos::from_millis(6_000));

@@ -110,7 +110,8 @@ fn write_phase(text: &mut String, name: &str, phase: &PhaseRecord) -> std::fmt::
     let cpu = phase.cpu.map_or(String::new(), |cpu| format!(", CPU {}", seconds(cpu.sum())));
     writeln!(text, "{name}: {}{cpu}", seconds(phase.took()))?;
     let kinds = [("reads", &phase.reads), ("writes", &phase.writes), ("others", &phase.others)];
-    for (what, record) in kinds.into_iter().filter(|(_, record)| record.count > 0) {
+    let is_any = |record: &IoRecord| record.count > 0 || record.bytes > 0;
+    for (what, record) in kinds.into_iter().filter(|(_, record)| is_any(record)) {
         writeln!(text, "  {:>9} {what:6} {:>10}  {}", record.count, bytes(record), times(record))?;
     }
     Ok(())
@@ -122,6 +123,9 @@ fn bytes(record: &IoRecord) -> String {
 
 /// Latencies in the unit that suits them.
 fn times(record: &IoRecord) -> String {
+    if record.count == 0 {
+        return "within other operations".into();
+    }
     let quantile = |share| record.quantile(share).unwrap_or_default();
     let all = [
         ("p50", quantile(0.5)),

@@ -104,7 +104,7 @@ enum Measured {
     Not,
     /// Each by itself.
     Each,
-    /// A read and the write after it as one write, as groups do.
+    /// A read and the write after it as one write, as groups do; the bytes of the read count as read.
     Pairs,
 }
 

@@ -124,14 +124,16 @@ impl Target<'_> {
     pub(super) fn moved(&mut self, task: TaskId, is_read: bool, calls: u64, bytes: u64) {
         let now = self.timeline.now();
         let Some(Some(used)) = self.uses.get_mut(task.0 as usize) else { return };
-        let (class, bytes) = match used.measured {
+        let class = if is_read { Class::Read } else { Class::Write };
+        match used.measured {
             Measured::Not => return,
-            Measured::Each if is_read => (Class::Read, bytes),
-            Measured::Each => (Class::Write, bytes),
-            // It ends with the write.
-            Measured::Pairs if is_read => return,
-            Measured::Pairs => (Class::Write, 2 * bytes),
-        };
+            // It ends with the write; what it read is not written.
+            Measured::Pairs if is_read => {
+                let process = used.process;
+                return self.processes.measured(process, class, (0, bytes), Nanos::ZERO);
+            }
+            Measured::Each | Measured::Pairs => {}
+        }
         let took = now.since(used.since);
         used.since = now;
         self.processes.measured(used.process, class, (calls, bytes), took);

@@ -144,6 +144,21 @@ fn times_ramps_and_delays() {
     assert!((900..=1000).contains(&count), "{count}");
 }
 
+/// Who walks through a plan without a clock gets to its end.
+#[test]
+fn a_delay_is_asked_for_once() {
+    let text = "[j]\nrw=read\nsize=64k\nstartdelay=3ms\n";
+    let mut plan = workload(text).plan(&Setting::new(1, 1)).expect("a plan");
+    let process = &mut plan.run[0].process;
+    let ops: Vec<Op> = std::iter::repeat_with(|| process.next(Time::ZERO, OpResult::Done))
+        .take(100)
+        .take_while(|op| *op != Op::Done)
+        .collect();
+    let sleeps = ops.iter().filter(|op| matches!(op, Op::Sleep(_))).count();
+    let reads = ops.iter().filter(|op| matches!(op, Op::At(_))).count();
+    assert_eq!((sleeps, reads), (1, 16));
+}
+
 #[test]
 fn pauses_numbers_and_removal() {
     let text =

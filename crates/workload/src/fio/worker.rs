@@ -24,8 +24,10 @@ const ORDERS: u64 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Not before its delay is over.
+    /// It waits for its delay.
     Delayed,
+    /// Its delay is over.
+    Starting,
     /// Operations go out.
     Issuing,
     /// The last ones are waited for.
@@ -428,12 +430,14 @@ impl Process for Worker {
             }
             match self.stage {
                 Stage::Delayed => {
+                    // Asked for once: who walks through a plan may have a clock that stands.
+                    self.stage = Stage::Starting;
                     let until = Time(self.job.start_delay.0);
                     if now < until {
                         return Op::Sleep(until.since(now));
                     }
-                    self.begin(now);
                 }
+                Stage::Starting => self.begin(now),
                 Stage::Issuing => {
                     if !self.issue(now) {
                         self.stage = Stage::Draining;

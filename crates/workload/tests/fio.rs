@@ -127,6 +127,9 @@ fn times_ramps_and_delays() {
     assert!(counted < done && counted.abs_diff(done * 5 / 7) < 20, "{counted} of {done}");
     // The file is read again and again.
     assert_eq!(moves(&steps, 0)[16..18], [(false, 0, 4096), (false, 4096, 4096)]);
+    // So it is whatever number of operations it has.
+    let (_, steps) = run(&workload(&format!("{text}number_ios=10\n")), 1);
+    assert_eq!(moves(&steps, 0).len() as u64, done);
     // A time-based random job draws another order each time, as fio does.
     let (_, steps) = run(&workload(&text.replace("rw=read", "rw=randread")), 1);
     let all = moves(&steps, 0);

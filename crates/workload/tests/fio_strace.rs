@@ -70,14 +70,24 @@ fn sequential_jobs_make_the_calls_of_fio() {
         "rw=read\nsize=8k\nfilesize=16k",
         "rw=read\nsize=32k\nfilesize=16k",
         "rw=read\nsize=64k\nnumber_ios=5",
+        "rw=read\nsize=64k\nnumber_ios=3\nloops=3",
+        "rw=write\nsize=64k\nnumber_ios=3\nloops=2",
+        "rw=write\nsize=8k\nnumber_ios=5\nloops=4",
+        "rw=read\nsize=16k\nnumber_ios=3\nloops=2",
         "rw=write\nsize=16k\nverify=crc32c\nverify_state_save=0",
         "rw=read\nsize=50%\nfilesize=64k",
         "rw=read\nfilesize=64k\noffset=30%",
         "rw=read\nfilesize=16k\nnrfiles=2",
     ];
-    for (options, calls) in jobs.iter().zip(traced(&jobs)) {
-        assert_eq!(planned(options), calls, "{options}");
+    let mut wrong = Vec::new();
+    for (options, theirs) in jobs.iter().zip(traced(&jobs)) {
+        let ours = planned(options);
+        if ours != theirs {
+            eprintln!("{options}\nours:  {ours:?}\nfio's: {theirs:?}\n");
+            wrong.push(options);
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// Random jobs: which block comes when is drawn otherwise than by fio, but which blocks, how often, and
@@ -92,6 +102,7 @@ fn random_jobs_touch_the_blocks_of_fio() {
         "rw=randwrite\nsize=64k\nfsync=3\nend_fsync=1",
         "rw=randread\nsize=32k\nio_size=44k",
         "rw=randread\nsize=10k\nloops=2",
+        "rw=randread\nsize=16k\nnumber_ios=4\nloops=3",
         "rw=randwrite\nsize=32k\nverify=md5\nverify_state_save=0",
         "rw=randwrite\nsize=32k\noffset=4k\nbs=8k",
         "rw=randread\nsize=32k\nnrfiles=2",

@@ -186,8 +186,10 @@ impl Worker {
             return false;
         }
         let runtime = job.runtime.0.saturating_add(job.ramp.0);
+        // As fio has it: so many for each loop, all loops together, and no matter while time is left.
+        let most = job.number_ios.saturating_mul(job.loops);
         (job.runtime != Nanos::ZERO && now.since(self.epoch).0 >= runtime)
-            || (job.number_ios > 0 && self.count >= job.number_ios)
+            || (most > 0 && !job.time_based && self.count >= most)
     }
 
     /// Whether bytes enough were moved, in all and in this pass.

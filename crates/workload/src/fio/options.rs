@@ -275,8 +275,11 @@ impl Job {
                     Err(format!("`{text}`: blocks of different sizes are not supported; write bs="))
                 }
             },
-            "size" => value::amount(text).map(|new| self.size = Some(new)),
-            "io_size" | "io_limit" => value::amount(text).map(|new| self.io_size = Some(new)),
+            // To fio a size of nothing is one that nobody gave.
+            "size" => value::amount(text).map(|new| self.size = new.unless_none()),
+            "io_size" | "io_limit" => {
+                value::amount(text).map(|new| self.io_size = new.unless_none())
+            }
             "filesize" if text.contains(['-', ',']) => {
                 Err(format!("`{text}`: a range of sizes is not supported; write one size"))
             }
@@ -607,6 +610,15 @@ mod tests {
         assert!(!job.direct && !job.random_map);
         let job = set(&[("bs", "8k"), ("bs", "16k")]).expect("right");
         assert_eq!((job.blocks, job.given.len()), ([16_384; 2], 1));
+    }
+
+    #[test]
+    fn a_size_of_nothing_was_not_given() {
+        for (key, text) in [("io_size", "0"), ("io_limit", "0k"), ("io_size", "0%")] {
+            let job = set(&[("io_size", "4k"), (key, text)]).expect("right");
+            assert_eq!(job.io_size, None, "{key}={text}");
+        }
+        assert_eq!(set(&[("size", "1m"), ("size", "0")]).expect("right").size, None);
     }
 
     #[test]

@@ -9,6 +9,13 @@ pub(super) enum Amount {
     Percent(u64),
 }
 
+impl Amount {
+    /// The amount; `None` when it is nothing.
+    pub(super) fn unless_none(self) -> Option<Self> {
+        (!matches!(self, Self::Bytes(0) | Self::Percent(0))).then_some(self)
+    }
+}
+
 /// Bytes or a percentage.
 pub(super) fn amount(text: &str) -> Result<Amount, String> {
     match text.strip_suffix('%') {

@@ -79,8 +79,10 @@ pub(super) struct Worker {
     bytes: u64,
     count: u64,
     writes: u64,
-    /// The file that was written last, when nothing came after.
+    /// The file that was written last, when nothing was read after.
     written: Option<FileDescriptor>,
+    /// Whether a flush came after the last operation in this pass.
+    is_flushed: bool,
     /// Operations since the last pause.
     unpaused: u64,
     free: Vec<u32>,
@@ -109,6 +111,7 @@ impl Worker {
             count: 0,
             writes: 0,
             written: None,
+            is_flushed: false,
             unpaused: 0,
             free: (0..depth).rev().collect(),
             positions: vec![0; task.files.len()],
@@ -223,14 +226,15 @@ impl Worker {
             return false;
         }
         let due = |every: u64| every > 0 && self.writes.is_multiple_of(every);
-        let flushed = self.written.filter(|_| due(job.fsync) || due(job.fdatasync));
+        let is_due = !self.is_flushed && (due(job.fsync) || due(job.fdatasync));
+        let flushed = self.written.filter(|_| is_due);
         let is_pause = job.thinktime > Nanos::ZERO && self.unpaused >= job.thinktime_blocks;
         // Flushes, pauses and the end of a pass wait for all that is under way.
         let waits = flushed.is_some() || is_pause && !self.is_check || is_pass;
         if self.in_flight() > 0 && (waits || self.free.is_empty()) {
             self.queue.push_back(Op::Finish);
         } else if let Some(fd) = flushed {
-            self.written = None;
+            self.is_flushed = true;
             let is_full = due(job.fsync);
             self.queue.push_back(if is_full { Op::Fsync { fd } } else { Op::Fdatasync { fd } });
         } else if is_pause && !self.is_check {
@@ -259,6 +263,8 @@ impl Worker {
         }
         self.pass += 1;
         self.rewind(!job.time_based);
+        // fio forgets with the pass that it has flushed, and does so once more.
+        self.is_flushed = false;
         let in_place = job.time_based || job.writes && !job.random;
         if !in_place {
             for fd in self.fds() {
@@ -344,6 +350,7 @@ impl Worker {
         self.unpaused += 1;
         self.writes += u64::from(way == Way::Write);
         self.written = (way == Way::Write).then_some(fd);
+        self.is_flushed = false;
         let content = if self.job.zero_buffers {
             Content::Zeroes
         } else {
@@ -388,6 +395,7 @@ impl Worker {
                 self.queue.push_back(Op::Mark(Mark::Begin(VERIFY)));
                 self.is_check = true;
                 self.bytes = 0;
+                self.written = None;
                 self.rewind(true);
                 self.stage = Stage::Issuing;
                 return;

@@ -169,6 +169,13 @@ fn pauses_numbers_and_removal() {
     let (_, steps) = run(&workload(text), 1);
     assert_eq!(moves(&steps, 0).len(), 5);
     assert_eq!(steps.iter().filter(|step| matches!(step.op, Op::Sleep(_))).count(), 2);
+    // The operation that the runtime ends with has its pause, too.
+    for runtime in 1..10 {
+        let text = format!("[j]\nrw=write\nsize=64k\nthinktime=3us\nruntime={runtime}us\n");
+        let timed = run(&workload(&text), 1).1;
+        let pauses = timed.iter().filter(|step| matches!(step.op, Op::Sleep(_))).count();
+        assert_eq!(pauses, moves(&timed, 0).len(), "{runtime} us");
+    }
     let removed = Op::Unlink { path: FilePath::target("j.0.0") };
     assert!(steps.iter().any(|step| step.op == removed));
     let shared = workload("[j]\nrw=write\nsize=64k\nfilename=f\nnumjobs=2\nunlink=1\n");

@@ -211,8 +211,27 @@ impl Worker {
         [all, self.pass_bytes >= most]
     }
 
+    /// Queues a pause where one is due, or a wait for what is under way before it. It belongs to the operation
+    /// before it, and so follows the last one, too.
+    fn pause(&mut self) -> bool {
+        let job = &self.job;
+        if job.thinktime == Nanos::ZERO || self.unpaused < job.thinktime_blocks || self.is_check {
+            return false;
+        }
+        if self.in_flight() > 0 {
+            self.queue.push_back(Op::Finish);
+        } else {
+            self.unpaused = 0;
+            self.queue.push_back(Op::Sleep(self.job.thinktime));
+        }
+        true
+    }
+
     /// Queues what comes next; `false` when the job is over.
     fn issue(&mut self, now: Time) -> bool {
+        if self.pause() {
+            return true;
+        }
         if self.is_over(now) {
             return false;
         }
@@ -228,18 +247,14 @@ impl Worker {
         let due = |every: u64| every > 0 && self.writes.is_multiple_of(every);
         let is_due = !self.is_flushed && (due(job.fsync) || due(job.fdatasync));
         let flushed = self.written.filter(|_| is_due);
-        let is_pause = job.thinktime > Nanos::ZERO && self.unpaused >= job.thinktime_blocks;
-        // Flushes, pauses and the end of a pass wait for all that is under way.
-        let waits = flushed.is_some() || is_pause && !self.is_check || is_pass;
+        // Flushes and the end of a pass wait for all that is under way.
+        let waits = flushed.is_some() || is_pass;
         if self.in_flight() > 0 && (waits || self.free.is_empty()) {
             self.queue.push_back(Op::Finish);
         } else if let Some(fd) = flushed {
             self.is_flushed = true;
             let is_full = due(job.fsync);
             self.queue.push_back(if is_full { Op::Fsync { fd } } else { Op::Fdatasync { fd } });
-        } else if is_pause && !self.is_check {
-            self.unpaused = 0;
-            self.queue.push_back(Op::Sleep(job.thinktime));
         } else if let Some((way, file, at)) = if is_pass { None } else { self.draw() } {
             self.operation(way, file, at);
         } else if self.in_flight() > 0 {

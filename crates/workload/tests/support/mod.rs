@@ -89,7 +89,8 @@ pub(crate) fn traced(jobs: &[&str]) -> Vec<Vec<Call>> {
         let file = format!("{}.0.0", name(number));
         std::fs::write(scratch.0.join(file), [0; 65_536]).expect("written");
     }
-    let calls = "trace=openat,close,read,write,pread64,pwrite64,lseek,fsync,fdatasync";
+    let calls = "trace=openat,close,read,write,pread64,pwrite64,lseek,fsync,fdatasync,\
+                 nanosleep,clock_nanosleep";
     let status = Command::new("strace")
         .args(["-ff", "-s", "0", "-e", calls, "-o", "trace", "fio", "job"])
         .current_dir(&scratch.0)
@@ -139,6 +140,9 @@ pub(crate) fn calls_of(trace: &str) -> Vec<Call> {
                 open.insert(result.trim().into(), index);
             }
             continue;
+        }
+        if name.ends_with("nanosleep") && !open.is_empty() {
+            calls.push(("pause", 0, None, 0));
         }
         let Some(&file) = open.get(parts[0]) else { continue };
         let number = |part: &str| part.parse::<u64>().expect("a number");

@@ -86,6 +86,56 @@ fn depth_is_kept_full_and_flushes_wait() {
     assert!(!steps.iter().any(|step| matches!(step.op, Op::Start { .. } | Op::Finish)));
 }
 
+/// How many operations are under way before each of a process starts.
+fn under_way(text: &str) -> Vec<usize> {
+    let (_, steps) = run(&workload(text), 1);
+    let mut count = 0;
+    let before = |step: &NullStep| match step.op {
+        Op::Start { .. } => {
+            count += 1;
+            Some(count - 1)
+        }
+        Op::Finish => {
+            count -= 1;
+            None
+        }
+        _ => None,
+    };
+    steps.iter().filter_map(before).collect()
+}
+
+/// A time-based job goes on at the start of its file with its depth full; one that repeats a number of times waits,
+/// and so do several files and a rest of less than a block. Seen by tracing fio 3.33.
+#[test]
+fn depth_is_kept_full_where_a_file_begins_again() {
+    let job = "[j]\nbs=4k\nioengine=libaio\niodepth=4\ndirect=1\n";
+    let timed = format!("{job}time_based\nruntime=1ms\n");
+    for more in ["rw=read\nsize=64k\n", "rw=write\nsize=64k\n", "rw=rw\nsize=64k\n"] {
+        let before = under_way(&format!("{timed}{more}"));
+        assert!(before.len() > 100, "{more}: {}", before.len());
+        assert!(before[4..].iter().all(|count| *count == 3), "{more}: {before:?}");
+    }
+    for waits in [
+        format!("{job}rw=read\nsize=64k\nloops=3\n"),
+        format!("{timed}rw=read\nsize=64k\nnrfiles=2\n"),
+        format!("{timed}rw=read\nsize=66k\n"),
+    ] {
+        let before = under_way(&waits);
+        assert_eq!((before[15], before[16], before[17]), (3, 0, 1), "{waits}");
+    }
+    // Each way begins again on its own, wherever the other one is.
+    let (_, steps) = run(&workload("[j]\nrw=rw\nsize=64k\ntime_based\nruntime=1ms\n"), 1);
+    for is_write in [false, true] {
+        let places = moves(&steps, 0).into_iter().filter(|one| one.0 == is_write);
+        let places: Vec<u64> = places.map(|one| one.1 >> 12).collect();
+        assert!(places.len() > 100 && places.iter().zip(0..).all(|(at, n)| *at == n % 16));
+    }
+    // What was read before is dropped from memory each time.
+    let (_, steps) = run(&workload("[j]\nrw=read\nsize=64k\ntime_based\nruntime=1ms\n"), 1);
+    let drops = steps.iter().filter(|step| matches!(step.op, Op::DropCached { .. })).count();
+    assert_eq!(drops, moves(&steps, 0).len().div_ceil(16));
+}
+
 #[test]
 fn walls_keep_waves_apart_in_each_copy() {
     let text =

@@ -305,6 +305,9 @@ impl Worker {
         let files = self.cursors.len();
         for step in 0..files {
             let file = (self.turn + step) % files;
+            if files == 1 && job.time_based && !job.random {
+                self.begin_again(way);
+            }
             if let Some(at) = self.place(file, way) {
                 self.turn = (file + 1) % files;
                 return Some((way, file, at));
@@ -325,6 +328,20 @@ impl Worker {
             }
         }
         None
+    }
+
+    /// A time-based sequential job of one file that got to the end of it one way begins there again with what is
+    /// under way; fio ends the pass where there are several files, or less than a block is left.
+    fn begin_again(&mut self, way: Way) {
+        let ended = &mut self.cursors[0].ended[usize::from(way == Way::Write)];
+        if *ended < self.task.files[0].len {
+            return;
+        }
+        *ended = 0;
+        let job = &self.job;
+        if job.invalidate && !job.direct && job.engine != Engine::Null {
+            self.queue.push_back(Op::DropCached { fd: FileDescriptor(0) });
+        }
     }
 
     /// Bytes of an operation: what is read back is read as it was written.

@@ -74,6 +74,11 @@ fn sequential_jobs_make_the_calls_of_fio() {
         "rw=write\nfilesize=16k\nsize=0%",
         "rw=read\nsize=40k\nnrfiles=3",
         "rw=write\nsize=40k\nfilename=j.a:j.b",
+        "rw=write\nsize=32k\nnrfiles=2\nfsync=1",
+        "rw=write\nsize=32k\nnrfiles=2\nfsync=3",
+        "rw=write\nsize=48k\nnrfiles=3\nfsync=4\nloops=2",
+        "rw=write\nsize=36k\nnrfiles=3\nfdatasync=2",
+        "rw=write\nsize=20k\nnrfiles=2\nloops=2",
         "rw=read\nsize=20k\nioengine=sync",
         "rw=write:4k\nsize=20k\nioengine=sync",
         "rw=write\nsize=16k\noffset=6k",
@@ -123,6 +128,7 @@ fn random_jobs_touch_the_blocks_of_fio() {
         "rw=randwrite\nsize=32k\nverify=md5\nverify_state_save=0",
         "rw=randwrite\nsize=32k\noffset=4k\nbs=8k",
         "rw=randread\nsize=32k\nnrfiles=2",
+        "rw=randwrite\nsize=32k\nnrfiles=2\nfsync=3",
     ];
     for (options, theirs) in jobs.iter().zip(traced(&jobs)) {
         let ours = planned(options);

@@ -50,6 +50,8 @@ struct Cursor {
     /// How many places of the order were drawn.
     drawn: u64,
     order: Order,
+    /// Whether a place was asked for when none was left.
+    is_done: bool,
 }
 
 /// A process of a job.
@@ -135,10 +137,10 @@ impl Worker {
             ended: [0; 2],
             drawn: 0,
             order: Order::new(mix(&[seed, ORDERS, index as u64, pass]), file.len / block),
+            is_done: false,
         };
         self.cursors = files.map(cursor).collect();
         self.pass_bytes = 0;
-        self.turn = 0;
     }
 
     fn fds(&self) -> impl Iterator<Item = FileDescriptor> + use<> {
@@ -251,9 +253,10 @@ impl Worker {
         let waits = flushed.is_some() || is_pass;
         if self.in_flight() > 0 && (waits || self.free.is_empty()) {
             self.queue.push_back(Op::Finish);
-        } else if let Some(fd) = flushed {
+        } else if let Some(written) = flushed {
             self.is_flushed = true;
             let is_full = due(job.fsync);
+            let fd = self.take_turn().unwrap_or(written);
             self.queue.push_back(if is_full { Op::Fsync { fd } } else { Op::Fdatasync { fd } });
         } else if let Some((way, file, at)) = if is_pass { None } else { self.draw() } {
             self.operation(way, file, at);
@@ -326,8 +329,18 @@ impl Worker {
                     return Some((way, file, at));
                 }
             }
+            self.cursors[file].is_done = true;
         }
         None
+    }
+
+    /// The file that a flush is of: to fio a flush has a turn as reads and writes do, whichever file was written.
+    fn take_turn(&mut self) -> Option<FileDescriptor> {
+        let files = self.cursors.len();
+        let mut turns = (0..files).map(|step| (self.turn + step) % files);
+        let file = turns.find(|&file| !self.cursors[file].is_done)?;
+        self.turn = (file + 1) % files;
+        Some(FileDescriptor(file as u16))
     }
 
     /// A time-based sequential job of one file that got to the end of it one way begins there again with what is
@@ -428,6 +441,7 @@ impl Worker {
                 self.is_check = true;
                 self.bytes = 0;
                 self.written = None;
+                self.turn = 0;
                 self.rewind(true);
                 self.stage = Stage::Issuing;
                 return;

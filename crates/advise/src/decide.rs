@@ -459,6 +459,11 @@ impl Finalist {
     pub fn median(&self, of: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
         median(&self.rounds.iter().filter_map(of).collect::<Vec<f64>>())
     }
+
+    /// Whether all its runs tell how long a rebuild beside the work takes, or it has none.
+    pub fn tells_rebuild(&self) -> bool {
+        self.rounds.iter().all(Measured::tells_rebuild)
+    }
 }
 
 #[cfg(test)]

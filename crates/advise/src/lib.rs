@@ -56,7 +56,7 @@ pub use fidelity::{Figure, Group, median_error, spread};
 pub use first::first;
 pub use growth::{Growth, growth};
 pub use machine::{FoundDrive, Machine};
-pub use meter::{Measured, Plan, study};
+pub use meter::{Measured, Plan, UNTOLD, seen, study};
 pub use objectives::{
     Costs, Figures, LEAST_RISK, NO_TAIL, Objective, Weights, distance, dominates, front, halve,
     keep, score, weights,

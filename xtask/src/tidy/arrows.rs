@@ -40,7 +40,7 @@ const ARROWS: [(&str, &[&str]); 30] = [
 
 /// Advice asks the models and the chances of loss.
 const ADVISE: &[&str] =
-    &["core", "random", "models", "sim", "workload", "study", "predict", "risk"];
+    &["core", "random", "models", "sim", "workload", "study", "predict", "results", "risk"];
 
 /// The command line joins everything.
 const CLI: &[&str] = &[

@@ -98,6 +98,7 @@ fn finalist(wanted: &Wanted, advice: &Advice, at: usize) -> Value {
     let one: &Finalist = &advice.finalists[at];
     let risk = &advice.risks[at];
     let tail = |state: State| one.median(|run: &Measured| run.tail(wanted, state));
+    let rebuilt = one.median(|run| run.rebuild(wanted));
     let rate = |part: usize, state: State| {
         let counted = wanted.profile.parts[part].counted;
         one.median(|run| run.rate(wanted, part, state)).map(|rate| counted.shown(rate))
@@ -126,7 +127,9 @@ fn finalist(wanted: &Wanted, advice: &Advice, at: usize) -> Value {
             "degraded": tail(State::Degraded),
             "rebuilding": tail(State::Rebuilding),
         },
-        "rebuild_hours": one.median(|run| run.rebuild(wanted)),
+        // Of runs that tell too little it is assumed, not simulated.
+        "rebuild_hours": rebuilt.filter(|_| one.tells_rebuild()),
+        "rebuild_hours_assumed": rebuilt.filter(|_| !one.tells_rebuild()),
         "array_loss": within(risk.array),
         "sector_loss": within(risk.sector),
         "array_loss_bad_batch": advice.batches[at].bad,

@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use raidlab_advise::{
-    Advice, BAD_BATCH, Batch, Counted, Finalist, Lean, Mode, Objective, Software, Variant, Wanted,
-    checks, chunk_in_words, commands_of, days, first, growth_in_words, in_words, profiles, seconds,
-    terabytes, warnings,
+    Advice, BAD_BATCH, Batch, Counted, Finalist, Lean, Mode, Objective, Software, UNTOLD, Variant,
+    Wanted, checks, chunk_in_words, commands_of, days, first, growth_in_words, in_words, profiles,
+    seconds, terabytes, warnings,
 };
 use raidlab_core::{Sectors, Size};
+use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
 use raidlab_risk::{YEAR, words};
 use raidlab_study::State;
 
@@ -384,7 +385,10 @@ fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
     for (at, one) in advice.finalists.iter().enumerate() {
         let mark = if advice.front.contains(&at) { '*' } else { ' ' };
         let tail = |state: State| milliseconds(one.median(|run| run.tail(wanted, state)));
-        let rebuilt = one.median(|run| run.rebuild(wanted)).map_or("-".to_owned(), days);
+        let rebuilt = match one.median(|run| run.rebuild(wanted)) {
+            Some(_) if !one.tells_rebuild() => "unknown".to_owned(),
+            rebuilt => rebuilt.map_or("-".to_owned(), days),
+        };
         let _ = writeln!(
             out,
             "{mark}{:<25} {:>8} {:>7} {:>9} {:>9} {:>10} {:>8}",
@@ -445,6 +449,18 @@ fn changes(advice: &Advice, out: &mut String) {
     out.push('\n');
 }
 
+/// What is assumed of rebuilds that the runs do not tell.
+fn untold_rebuilds(wanted: &Wanted, advice: &Advice) -> Option<String> {
+    let untold = advice.finalists.iter().find(|one| !one.tells_rebuild())?;
+    let assumed = untold.median(|run| run.rebuild(wanted))?;
+    Some(format!(
+        "Rebuilt unknown: not known under load, too little of it was simulated (less than {LEAST_REBUILT_PERCENT} % in \
+         less than {LEAST_REBUILT_SECONDS} s; a larger --requests may do). The chances take {UNTOLD} times an idle \
+         rebuild while the work goes on, {} in all.",
+        days(assumed)
+    ))
+}
+
 fn closing(wanted: &Wanted, advice: &Advice, out: &mut String) {
     let spent = &advice.spent;
     let busy = wanted.busy * 100.0;
@@ -490,6 +506,7 @@ fn closing(wanted: &Wanted, advice: &Advice, out: &mut String) {
          work goes on; rebuilt: with the hours in which it does not."
             .to_owned(),
     );
+    texts.extend(untold_rebuilds(wanted, advice));
     if wanted.profile.flushes() {
         texts.push("p99 is that of reads and writes; flushes take longer.".to_owned());
     }

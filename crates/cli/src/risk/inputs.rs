@@ -302,7 +302,7 @@ fn rebuilds(
     }
     if let (Some(drive), false) = (drive, options.load.is_empty()) {
         let simulated = rebuild::simulate(options, drive, bar)?;
-        let first = simulated.iter().find(|one| !one.runs.is_empty());
+        let first = simulated.iter().find(|one| one.is_of_runs());
         let span = first.map_or(Span::Fixed(0.0), |one| one.span.clone());
         let words = format!(
             "simulated under {} with {} process{}, {} seeds each",

@@ -22,7 +22,7 @@ pub(super) fn text(asked: &Asked, answer: &Answer) -> String {
         out.push_str(&folded(words, &format!("  {what:<11}"), 13));
     }
     for (risk, simulated) in answer.risks.iter().zip(&asked.simulated) {
-        if !simulated.runs.is_empty() {
+        if simulated.is_of_runs() {
             out.push_str(&folded(&simulated.told(), &format!("    {}: rebuilt ", risk.layout), 6));
         }
     }

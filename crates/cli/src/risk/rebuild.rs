@@ -7,6 +7,7 @@ use raidlab_core::{Layout, SECTOR_BYTES};
 use raidlab_models::DriveSpec;
 use raidlab_predict::Modelled;
 use raidlab_random::mix;
+use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
 use raidlab_risk::Span;
 use raidlab_sim::HostCosts;
 use raidlab_study::{CellKey, DriveSource, State, Study, did_you_mean};
@@ -56,6 +57,8 @@ pub(crate) struct Simulated {
     pub(crate) runs: Vec<f64>,
     /// How many were broken off and are extrapolated.
     pub(crate) extrapolated: usize,
+    /// How many more runs told too little: for each stand both ends of what is assumed where no load is known.
+    untold: usize,
 }
 
 impl Simulated {
@@ -71,11 +74,36 @@ impl Simulated {
             span: Span::Samples(told.iter().flat_map(both).collect()),
             runs: told.iter().map(|one| one.0).collect(),
             extrapolated: told.iter().filter(|one| one.1).count(),
+            untold: 0,
         }
+    }
+
+    /// The same with runs that told too little.
+    fn with_untold(told: &[Told], drive: &DriveSpec) -> Self {
+        let known: Vec<(f64, bool)> = told.iter().flatten().copied().collect();
+        let untold = told.len() - known.len();
+        let mut simulated = Self { untold, ..Self::of(&known, drive) };
+        if let Span::Samples(samples) = &mut simulated.span {
+            let pass = full_pass(drive).0;
+            samples.extend([pass, SLOWEST * pass].repeat(untold));
+        }
+        simulated
+    }
+
+    /// Whether there is anything to tell.
+    pub(crate) fn is_of_runs(&self) -> bool {
+        !self.runs.is_empty() || self.untold > 0
     }
 
     /// In words.
     pub(crate) fn told(&self) -> String {
+        let unknown = format!(
+            "not known under load: too little of it was simulated (less than {LEAST_REBUILT_PERCENT} % in less than \
+             {LEAST_REBUILT_SECONDS} s; give the load more to do, such as size=)"
+        );
+        if self.runs.is_empty() {
+            return format!("{unknown}; assumed in {}: one full pass to three", span(&self.span));
+        }
         let runs = Span::Samples(self.runs.clone());
         let mut told = format!("in {}, {} runs", span(&runs), self.runs.len());
         if self.extrapolated > 0 {
@@ -84,6 +112,9 @@ impl Simulated {
                 self.extrapolated,
                 span(&self.span)
             );
+        }
+        if self.untold > 0 {
+            told += &format!("; in {} more {unknown}, one full pass to three assumed", self.untold);
         }
         told
     }
@@ -104,8 +135,8 @@ pub(super) fn simulate(
     let results = run(&jobs, options, &modelled, stop, bar)?;
     let of_layout = |layout: usize| {
         let of = jobs.iter().zip(&results).filter(|(job, _)| job.layout == layout);
-        let told: Vec<(f64, bool)> = of.map(|(_, told)| *told).collect();
-        Simulated::of(&told, drive)
+        let told: Vec<Told> = of.map(|(_, told)| *told).collect();
+        Simulated::with_untold(&told, drive)
     };
     Ok((0..options.layouts.len()).map(of_layout).collect())
 }
@@ -131,14 +162,17 @@ fn jobs(options: &RiskOptions) -> Vec<Job> {
         .collect()
 }
 
-/// Hours of each job, and whether they are extrapolated.
+/// Hours of a rebuild, and whether they are extrapolated; `None` where too little was simulated to tell.
+type Told = Option<(f64, bool)>;
+
+/// What each job told.
 fn run(
     jobs: &[Job],
     options: &RiskOptions,
     modelled: &Modelled<'_>,
     stop: &AtomicBool,
     bar: &Bar,
-) -> Result<Vec<(f64, bool)>, Failure> {
+) -> Result<Vec<Told>, Failure> {
     let told = |done: usize, at: usize| {
         let layout = &options.layouts[jobs[at].layout];
         bar.show(done, jobs.len(), format!("rebuilding {layout}"));
@@ -147,7 +181,10 @@ fn run(
     Ok(parallel::all(jobs.len(), parallel::threads(None), stop, told, one)?)
 }
 
-fn one(job: &Job, options: &RiskOptions, modelled: &Modelled<'_>) -> Result<(f64, bool), Failure> {
+/// How often more of a load is run beside a rebuild of which too little was seen.
+const MOST_AGAIN: u32 = 20;
+
+fn one(job: &Job, options: &RiskOptions, modelled: &Modelled<'_>) -> Result<Told, Failure> {
     // A rebuild while nothing else goes on is one past the last workload.
     let busy = busy(options);
     let place = busy.iter().position(|load| *load == job.load);
@@ -163,13 +200,31 @@ fn one(job: &Job, options: &RiskOptions, modelled: &Modelled<'_>) -> Result<(f64
     let mut world = modelled
         .world_in(job.layout, State::Rebuilding, job.seed)
         .map_err(|error| failed(error.reason))?;
-    let sample =
-        modelled.run_on(&mut world, &key, job.seed).map_err(|error| failed(error.reason))?;
-    let seconds = sample.rebuild.and_then(|rebuild| rebuild.seconds());
-    let (seconds, is_estimate) = seconds.ok_or_else(|| {
+    let mut rebuild = None;
+    for again in 0..=MOST_AGAIN {
+        let seed = if again == 0 { job.seed } else { mix(&[job.seed, u64::from(again)]) };
+        let sample = modelled.run_on(&mut world, &key, seed);
+        rebuild = sample.map_err(|error| failed(error.reason))?.rebuild;
+        // What so many runs cannot tell is not begun.
+        let seen = rebuild.map_or(1.0, |one| raidlab_advise::seen(&one));
+        let is_hopeless = seen * f64::from(MOST_AGAIN + 1) < f64::from(again + 1);
+        if place.is_none() || seen >= 1.0 || is_hopeless {
+            break;
+        }
+    }
+    let told = rebuild.and_then(|rebuild| Some((rebuild, rebuild.seconds()?)));
+    let (rebuild, (seconds, is_estimate)) = told.ok_or_else(|| {
         failed("the load was over before the rebuild had done anything; give it more to do, such as size=".into())
     })?;
-    Ok((seconds / 3600.0, is_estimate))
+    let hours = seconds / 3_600.0;
+    if place.is_none() {
+        return Ok(Some((hours, is_estimate)));
+    }
+    // No load makes a rebuild faster than it is alone: what was simulated is the fast beginning of the drive.
+    let drive = &modelled.drives()[0];
+    let idle = raidlab_advise::idle_rebuild(drive, drive.capacity);
+    let is_told = raidlab_advise::seen(&rebuild) >= 1.0;
+    Ok(is_told.then_some((hours.max(idle), is_estimate)))
 }
 
 /// A study with the layouts and loads.

@@ -430,6 +430,7 @@ fn risks(
         drive: wanted.member(),
         model: wanted.model.clone(),
         write_holes: vec![WriteHole::default(); finalists.len()],
+        write_holes_without_scrub: Vec::new(),
         rebuilds: finalists.iter().map(rebuilds).collect(),
         spares: finalists.iter().map(|one| one.candidate.spares).collect(),
         failures,

@@ -99,6 +99,24 @@ fn a_rebuild_of_which_too_little_was_simulated_is_assumed() {
     );
 }
 
+/// Where only a scrub mends what crashes tear, no scrub is as bad in the row of what if as when it is asked for.
+#[test]
+fn no_scrub_leaves_torn_stripes_as_they_are() {
+    let asked = ["raid5(4)", "--crashes", "12", "--consistency", "none", "--rebuild", "2h"];
+    let sector = |more: &[&str], what_if: bool| {
+        let rest = ["--years", "5", "--json", "-", "--quiet"];
+        let ran = risk(&[&asked[..], more, &rest[..]].concat());
+        let told: serde_json::Value = serde_json::from_str(&ran.good().stdout).expect("JSON");
+        let layout = &told["layouts"][0];
+        let rows = layout["what_if"].as_array().expect("rows").iter();
+        let row = rows.clone().find(|row| row["what"] == "no scrub");
+        let of = if what_if { row.expect("a row") } else { &layout["missions"][0] };
+        of["sector"].as_f64().expect("a chance")
+    };
+    let (row, asked) = (sector(&[], true), sector(&["--scrub", "never"], false));
+    assert!((row / asked - 1.0).abs() < 0.05, "{row} and {asked}");
+}
+
 /// An SSD has no rate that a rebuild would come to: md's most holds it.
 #[test]
 fn ssds_are_rebuilt_as_fast_as_md_lets_them() {

@@ -6,7 +6,7 @@ use raidlab_core::{Layout, LayoutError, Sectors};
 use raidlab_random::{Random, mix};
 
 use crate::array::Array;
-use crate::model::Model;
+use crate::model::{Model, WriteHole};
 use crate::prior::{self, Class, Range};
 use crate::simulate::{Effort, Outcome, simulate, years};
 use crate::span::Span;
@@ -63,7 +63,9 @@ pub struct Question {
     /// [`write_holes`](Self::write_holes).
     pub model: Model,
     /// The write hole of each layout.
-    pub write_holes: Vec<crate::model::WriteHole>,
+    pub write_holes: Vec<WriteHole>,
+    /// The same if nothing ever scrubbed, where that makes it another; empty: it does not.
+    pub write_holes_without_scrub: Vec<WriteHole>,
     /// Lengths of rebuilds of each layout; empty: those of the model.
     pub rebuilds: Vec<Span>,
     /// Hot spares of each layout; empty: those of the model.
@@ -178,6 +180,7 @@ impl Question {
             drive,
             model: Model::usual(class),
             write_holes: Vec::new(),
+            write_holes_without_scrub: Vec::new(),
             rebuilds: Vec::new(),
             spares: Vec::new(),
             failures: class.failures(),
@@ -351,9 +354,15 @@ impl Question {
         if base.latent.rate > 0.0 {
             rows.push(with("latent errors x 10", &|model| model.latent.rate *= 10.0));
             rows.push(with("latent errors / 10", &|model| model.latent.rate /= 10.0));
-            if base.latent.found.is_some() {
-                rows.push(with("no scrub", &|model| model.latent.found = None));
-            }
+        }
+        // A scrub also mends what a crash tore, where nothing else does.
+        let torn = self.write_holes_without_scrub.get(layout).copied().unwrap_or(base.write_hole);
+        let is_found = base.latent.rate > 0.0 || torn != base.write_hole;
+        if base.latent.found.is_some() && is_found {
+            rows.push(with("no scrub", &|model| {
+                model.latent.found = None;
+                model.write_hole = torn;
+            }));
         }
         rows.push(with("common cause 5 %", &|model| model.common_cause = 0.05));
         if base.batch > 0.0 {
@@ -441,6 +450,7 @@ mod tests {
             drive: Sectors(1 << 30),
             model: Model::plain(0.004, 10.0),
             write_holes: Vec::new(),
+            write_holes_without_scrub: Vec::new(),
             rebuilds: Vec::new(),
             spares: Vec::new(),
             failures: Range { low: 0.002, central: 0.004, high: 0.008 },
@@ -534,6 +544,19 @@ mod tests {
             ("rebuild always its mean", changed(&|model| model.rebuild = Span::Fixed(20.0))),
         ];
         assert_eq!(question.changes(0), expected);
+        // What only a scrub mends is torn for longer without one.
+        let hole = |whole| WriteHole { whole, degraded: 1e-6, bytes: 4_096.0 };
+        question.write_holes = vec![hole(1e-9)];
+        question.write_holes_without_scrub = vec![hole(1e-7)];
+        let holes = |question: &Question| -> Vec<(&str, f64)> {
+            let rows = question.changes(0).into_iter();
+            rows.map(|(what, model)| (what, model.write_hole.whole)).collect()
+        };
+        assert!(holes(&question).contains(&("no scrub", 1e-7)));
+        assert!(holes(&question).contains(&("common cause 5 %", 1e-9)));
+        question.model.latent.rate = 0.0;
+        assert!(holes(&question).contains(&("no scrub", 1e-7)), "it is there without defects");
+        (question.write_holes, question.write_holes_without_scrub) = (Vec::new(), Vec::new());
         let plain = Model { spares: 2, wrong_pull: 0.02, ..Model::plain(0.01, 20.0) };
         question.model = plain.clone();
         let expected = [
@@ -551,8 +574,8 @@ mod tests {
         assert_eq!(question.model_of(1), question.model);
         question.spares = vec![1, 2];
         question.rebuilds = vec![Span::Fixed(3.0), Span::Fixed(4.0)];
-        let hole = crate::model::WriteHole { whole: 1e-9, degraded: 1e-6, bytes: 4_096.0 };
-        question.write_holes = vec![crate::model::WriteHole::default(), hole];
+        let hole = WriteHole { whole: 1e-9, degraded: 1e-6, bytes: 4_096.0 };
+        question.write_holes = vec![WriteHole::default(), hole];
         let model = question.model_of(1);
         assert_eq!((model.spares, &model.rebuild, model.write_hole), (2, &Span::Fixed(4.0), hole));
         assert_eq!(question.model_of(0).spares, 1);

@@ -56,7 +56,7 @@ pub(super) fn asked(options: &RiskOptions, bar: &Bar) -> Result<Asked, Failure> 
         ..Model::plain(0.0, 0.0)
     };
     model.check().map_err(Failure::Input)?;
-    write_holes(options, &model)?;
+    write_holes(options, &model, &[])?;
     let (replace, replaced) = replacement(options)?;
     let (rebuild, simulated, rebuilt) = rebuilds(options, drive.as_ref(), bar)?;
     (model.replace, model.rebuild) = (replace, rebuild);
@@ -66,11 +66,15 @@ pub(super) fn asked(options: &RiskOptions, bar: &Bar) -> Result<Asked, Failure> 
     assumed.push(("failing", failing));
     assumed.extend(rest_in_words(options, class, latent, wrong_pull));
     let spans = simulated.iter().map(|one| one.span.clone()).collect();
+    let rebuilds = spans_of_redundant(spans, &model.rebuild);
+    let mut unscrubbed = model.clone();
+    unscrubbed.latent.found = None;
     let question = Question {
         layouts: options.layouts.clone(),
         drive: sectors,
-        write_holes: write_holes(options, &model)?,
-        rebuilds: spans_of_redundant(spans, &model.rebuild),
+        write_holes: write_holes(options, &model, &rebuilds)?,
+        write_holes_without_scrub: write_holes(options, &unscrubbed, &rebuilds)?,
+        rebuilds,
         spares: Vec::new(),
         model,
         failures,
@@ -108,8 +112,17 @@ fn scrub(options: &RiskOptions) -> Result<Option<f64>, Failure> {
     }
 }
 
-fn write_holes(options: &RiskOptions, model: &Model) -> Result<Vec<WriteHole>, Failure> {
-    options.layouts.iter().map(|layout| write_hole(options, layout, model)).collect()
+/// Of each layout, whose rebuilds take so long where they are its own.
+fn write_holes(
+    options: &RiskOptions,
+    model: &Model,
+    rebuilds: &[Span],
+) -> Result<Vec<WriteHole>, Failure> {
+    let of = |(at, layout): (usize, &Layout)| {
+        let own = rebuilds.get(at).unwrap_or(&model.rebuild).clone();
+        write_hole(options, layout, &Model { rebuild: own, ..model.clone() })
+    };
+    options.layouts.iter().enumerate().map(of).collect()
 }
 
 fn drives_in_words(options: &RiskOptions, drive: Option<&DriveSpec>) -> String {

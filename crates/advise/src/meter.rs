@@ -244,6 +244,19 @@ impl Measured {
         Some(libm::exp(logs / parts as f64))
     }
 
+    /// What the slowest part that is counted in a unit did, all drives working; `None` where no part is.
+    pub fn slowest(&self, wanted: &Wanted, unit: &str) -> Option<f64> {
+        let parts = wanted.profile.parts.iter().enumerate();
+        let parts = parts.filter(|(_, part)| part.counted.unit() == unit);
+        let rate = |(at, part): (usize, &Part)| {
+            let rate = self.rate(wanted, at, State::Healthy)?;
+            // A workload's own figure is in megabytes, what is counted here in bytes.
+            let is_own = matches!(part.counted, Counted::Metric(..)) && unit == "MB/s";
+            Some(if is_own { rate * 1e6 } else { rate })
+        };
+        parts.filter_map(rate).reduce(f64::min)
+    }
+
     /// Seconds that 99 of 100 requests of the slowest part took at most.
     pub fn tail(&self, wanted: &Wanted, state: State) -> Option<f64> {
         let tail = |(part, _, sample): &(usize, State, Sample)| {

@@ -1,9 +1,7 @@
 //! Where no layout meets the limits: which to relax, by how much.
 
-use raidlab_study::State;
-
 use crate::candidate::{candidates, terabytes};
-use crate::search::{Finalist, KEEPS_UP, median, worst_tail};
+use crate::search::{Finalist, KEEPS_UP, median, slowest, worst_tail};
 use crate::wanted::{Limits, Wanted};
 
 /// Limits that can be told before anything runs: each alone, as far as it must be relaxed while the others stay.
@@ -79,13 +77,8 @@ pub(crate) fn after_runs(wanted: &Wanted, finalists: &[Finalist]) -> Vec<String>
             ));
         }
     }
-    if let Some(least) = limits.speed {
-        let speed = |one: &Finalist| {
-            let speeds: Vec<f64> =
-                one.rounds.iter().filter_map(|run| run.speed(wanted, State::Healthy)).collect();
-            median(&speeds).unwrap_or(0.0)
-        };
-        let speeds = finalists.iter().map(|one| (speed(one), one));
+    if let Some((least, unit)) = limits.speed {
+        let speeds = finalists.iter().map(|one| (slowest(wanted, &one.rounds, unit), one));
         if let Some((most, name)) = named(speeds.max_by(|one, other| one.0.total_cmp(&other.0)))
             && most < least
         {

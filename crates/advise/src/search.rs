@@ -357,14 +357,18 @@ pub(crate) fn violation(wanted: &Wanted, runs: &[Measured]) -> Option<f64> {
     if let Some(most) = limits.tail {
         miss(worst_tail(wanted, runs) / most);
     }
-    if let Some(least) = limits.speed {
-        let speeds: Vec<f64> =
-            runs.iter().filter_map(|run| run.speed(wanted, State::Healthy)).collect();
-        miss(least / median(&speeds).unwrap_or(0.0).max(1e-9));
+    if let Some((least, unit)) = limits.speed {
+        miss(least / slowest(wanted, runs, unit).max(1e-9));
     }
     let kept: Vec<f64> = runs.iter().map(|run| run.keeps_up(wanted)).collect();
     miss(KEEPS_UP / median(&kept).unwrap_or(1.0).max(1e-9));
     (missed > 0.0).then_some(missed)
+}
+
+/// What the slowest part that is counted in a unit does, of the median run.
+pub(crate) fn slowest(wanted: &Wanted, runs: &[Measured], unit: &str) -> f64 {
+    let speeds: Vec<f64> = runs.iter().filter_map(|run| run.slowest(wanted, unit)).collect();
+    median(&speeds).unwrap_or(0.0)
 }
 
 /// Streams that get this share of their rate are kept up with: the ends of a run are not.
@@ -399,7 +403,7 @@ mod tests {
         let mut wanted = wanted(4, "nas-8tb-7200", "vm");
         let one = finalist(&wanted, "raid5(4)", &[100], [Some(20), Some(40)]);
         let mut missed = |tail: Option<f64>, speed: Option<f64>| {
-            (wanted.limits.tail, wanted.limits.speed) = (tail, speed);
+            (wanted.limits.tail, wanted.limits.speed) = (tail, speed.map(|least| (least, "I/O/s")));
             violation(&wanted, &one.rounds)
         };
         let near = |found: Option<f64>, factor: f64| {
@@ -411,6 +415,24 @@ mod tests {
         assert!(near(missed(None, Some(300.0)), 3.0));
         assert!(near(missed(Some(0.02), Some(300.0)), 6.0));
         assert!(near(missed(Some(0.02), Some(1.0)), 2.0));
+    }
+
+    /// Not what all parts do by their mean: the backup that is written and the one that is verified each.
+    #[test]
+    fn each_part_has_to_be_fast_enough() {
+        let mut wanted = wanted(4, "nas-8tb-7200", "backup");
+        let one = finalist(&wanted, "raid5(4)", &[400, 100], [Some(20), Some(40)]);
+        let mut missed = |least: f64, unit: &'static str| {
+            wanted.limits.speed = Some((least, unit));
+            let told = crate::relax::after_runs(&wanted, std::slice::from_ref(&one));
+            (violation(&wanted, &one.rounds), told[0].clone())
+        };
+        assert_eq!(missed(100e6, "MB/s").0, None);
+        // The geometric mean is 200 MB/s.
+        let (violation, told) = missed(150e6, "MB/s");
+        assert!((violation.expect("missed") - libm::log(1.5)).abs() < 1e-9);
+        assert_eq!(told, "--speed: 67 % of what is asked (raid5(4))");
+        assert!(missed(1.0, "I/O/s").0.is_some(), "nothing is counted so");
     }
 
     #[test]

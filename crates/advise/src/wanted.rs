@@ -71,8 +71,9 @@ pub struct Limits {
     pub survive: u16,
     /// Seconds that 99 of 100 requests may take, healthy and degraded.
     pub tail: Option<f64>,
-    /// What must be done at least: bytes a second, or reads and writes a second, as the profile counts.
-    pub speed: Option<f64>,
+    /// What each part of the work that is counted in this unit must do at least: bytes a second where the unit is MB/s,
+    /// else as it is counted.
+    pub speed: Option<(f64, &'static str)>,
     /// Money for all drives, and for each.
     pub budget: Option<(f64, f64)>,
     /// Price of a drive without a limit: it is shown and counts.

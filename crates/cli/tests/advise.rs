@@ -216,6 +216,9 @@ fn a_study_is_work() {
         directory.file("options.toml", format!("study = {study:?}\nworkload = \"copy\"\n"));
     let (same, _) = advised("advise-study-options", &[options.to_str().expect("text")]);
     assert_eq!(same, one);
+    // A limit is of the parts that are counted so.
+    let ran = raidlab([&["advise"], &FEW[..], &["--study", study, "--speed", "1e9"]].concat());
+    assert!(ran.stderr.contains("--speed: 0 % of what is asked"), "{}", ran.stderr);
     let large = directory.file("large.toml", text.replace("4MiB", "9TB"));
     let none = directory.file("none.toml", text.split("[[workloads]]").next().expect("text"));
     let raw = directory.file("raw.toml", text.replace("filesystem = \"ext4\"\n", ""));
@@ -225,6 +228,7 @@ fn a_study_is_work() {
         (study, &["--requests", "300"], "--requests and --study"),
         (study, &["--workload", "mial"], "did you mean `mail`?"),
         (study, &["--workload", "copy", "--speed", "3"], "of which less is better"),
+        (study, &["--speed", "3MB/s"], "is counted in files/s: write 2000"),
         (large.to_str().expect("text"), &[], "copy on raid10(4)"),
         (none.to_str().expect("text"), &[], "workloads"),
         (raw.to_str().expect("text"), &[], "by name"),

@@ -195,32 +195,50 @@ pub(crate) fn time(flag: &str, text: &str) -> Result<Nanos, Failure> {
     }
 }
 
-/// `400MB/s` or `2000`, as the work is counted.
-fn rate(text: &str, profile: &Profile) -> Result<f64, Failure> {
-    let counted = profile.parts[0].counted;
-    let unit = counted.unit();
-    if counted.is_inverse() {
-        let reason = format!("`{}` is counted in {unit}, of which less is better", profile.name);
-        return Err(Failure::input(format!("--speed {text}: {reason}: no such limit")));
+/// `400MB/s` or `2000`, of the parts of the work that are counted so, and in which unit.
+fn rate(text: &str, profile: &Profile) -> Result<(f64, &'static str), Failure> {
+    let wrong = |reason: String| Failure::input(format!("--speed {text}: {reason}"));
+    let mut units: Vec<&'static str> = Vec::new();
+    for part in profile.parts.iter().filter(|part| !part.counted.is_inverse()) {
+        if !units.contains(&part.counted.unit()) {
+            units.push(part.counted.unit());
+        }
+    }
+    let name = &profile.name;
+    if units.is_empty() {
+        let unit = profile.parts[0].counted.unit();
+        let reason = format!("`{name}` is counted in {unit}, of which less is better");
+        return Err(wrong(format!("{reason}: no such limit")));
     }
     let bytes = text.strip_suffix("/s").and_then(|size| size.trim().parse::<Size>().ok());
-    let value = match (unit, bytes) {
-        ("MB/s", Some(Size(bytes))) => Some(bytes as f64),
-        ("MB/s", None) | (_, Some(_)) => None,
-        _ => text.trim().parse::<f64>().ok(),
+    let others: Vec<&'static str> =
+        units.iter().copied().filter(|unit| *unit != MEGABYTES).collect();
+    let found = match (bytes, others.as_slice()) {
+        (Some(Size(bytes)), _) => {
+            units.contains(&MEGABYTES).then_some((Some(bytes as f64), MEGABYTES))
+        }
+        (None, [unit]) => Some((text.trim().parse::<f64>().ok(), *unit)),
+        (None, []) => None,
+        (None, _) => {
+            let reason = format!("parts of `{name}` are counted in {}", others.join(" and "));
+            return Err(wrong(format!("{reason}: which is meant is not told by a number")));
+        }
     };
-    value.filter(|value| *value > 0.0).ok_or_else(|| {
-        let example = match unit {
-            "MB/s" => "400MB/s",
+    let found = found.and_then(|(value, unit)| Some((value.filter(|value| *value > 0.0)?, unit)));
+    found.ok_or_else(|| {
+        let example = |unit: &&str| match *unit {
+            MEGABYTES => "400MB/s",
             "I/O/s" => "2000 (reads and writes a second)",
             _ => "2000",
         };
-        Failure::input(format!(
-            "--speed {text}: `{}` is counted in {unit}: write {example}",
-            profile.name
-        ))
+        let examples: Vec<&str> = units.iter().map(example).collect();
+        let (units, examples) = (units.join(" and "), examples.join(" or "));
+        wrong(format!("`{name}` is counted in {units}: write {examples}"))
     })
 }
+
+/// The unit of limits in bytes a second.
+const MEGABYTES: &str = "MB/s";
 
 fn risk(options: &AdviseOptions, wanted: &mut Wanted) -> Result<(), Failure> {
     if let Some(replace) = &options.replace {

@@ -2,7 +2,14 @@
 
 use crate::candidate::{candidates, terabytes};
 use crate::search::{Finalist, KEEPS_UP, median, slowest, worst_tail};
+use crate::versus::seconds;
 use crate::wanted::{Limits, Wanted};
+
+/// Seconds, rounded up to the last digit that [`seconds`] shows below one: what is told must be enough.
+fn up(seconds: f64) -> f64 {
+    let digits = if seconds > 0.009_99 { 1e3 } else { 1e5 };
+    (seconds * digits - 1e-6).ceil() / digits
+}
 
 /// Limits that can be told before anything runs: each alone, as far as it must be relaxed while the others stay.
 pub(crate) fn before_runs(wanted: &Wanted) -> Vec<String> {
@@ -70,9 +77,9 @@ pub(crate) fn after_runs(wanted: &Wanted, finalists: &[Finalist]) -> Vec<String>
             && least > most
         {
             told.push(format!(
-                "--p99: {:.0} ms instead of {:.0} ms, {:.1} times ({name})",
-                (least * 1e3).ceil(),
-                most * 1e3,
+                "--p99: {} instead of {}, {:.1} times ({name})",
+                seconds(up(least)),
+                seconds(most),
                 least / most
             ));
         }
@@ -101,4 +108,30 @@ pub(crate) fn after_runs(wanted: &Wanted, finalists: &[Finalist]) -> Vec<String>
         told.push("no limit alone is the reason: at least two must be relaxed".to_owned());
     }
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made_up;
+    use raidlab_core::Nanos;
+    use raidlab_study::Latency;
+
+    /// Limits of SSDs are below a millisecond, and none of them is 0 or 1 ms.
+    #[test]
+    fn a_p99_that_no_layout_holds_is_told_to_its_digits() {
+        let mut wanted = made_up::wanted(4, "ssd-sata-1tb", "vm");
+        let mut told = |micros: u64, most: f64| {
+            let mut one = made_up::finalist(&wanted, "raid5(4)", &[100], [Some(1), Some(1)]);
+            for (_, _, sample) in one.rounds.iter_mut().flat_map(|run| run.samples.iter_mut()) {
+                let p99 = Nanos(micros * 1_000);
+                sample.latency = Some(Latency { p50: p99, p99, p999: p99, max: p99 });
+            }
+            wanted.limits.tail = Some(most);
+            after_runs(&wanted, &[one])[0].clone()
+        };
+        assert_eq!(told(300, 2e-4), "--p99: 0.30 ms instead of 0.20 ms, 1.5 times (raid5(4))");
+        assert_eq!(told(20_100, 0.01), "--p99: 21 ms instead of 10 ms, 2.0 times (raid5(4))");
+        assert_eq!(told(9_996, 0.008), "--p99: 10 ms instead of 8.00 ms, 1.2 times (raid5(4))");
+    }
 }

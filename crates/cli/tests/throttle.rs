@@ -30,8 +30,10 @@ fn curves_end_in_a_setting_to_use() {
         text.contains("sysctl dev.raid.speed_limit_max=") && text.contains("RAID is not a backup"),
         "{text}"
     );
-    let held = raidlab([&arguments[..], &["--p99", "1us"]].concat()).good().stdout;
+    let held = raidlab([&arguments[..], &["--p99", "250us"]].concat()).good().stdout;
     assert!(held.contains("No setting of md's that was run holds"), "{held}");
+    let said = held.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("a p99 of 0.25 ms."), "{held}");
     let json = raidlab([&arguments[..], &["--json", "-"]].concat()).good().stdout;
     let told: Value = serde_json::from_str(&json).expect("a document");
     let hours: Vec<f64> = told["points"]

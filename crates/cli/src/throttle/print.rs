@@ -134,14 +134,15 @@ fn sentences(curves: &Curves<'_>) -> Vec<String> {
         Some(most) => {
             let holding = of_md.into_iter().filter_map(|policy| curves.holds(policy));
             let best = holding.min_by(|one, other| one.hours().total_cmp(&other.hours()));
-            let most = most.as_secs() * 1e3;
+            let most = milliseconds(most.as_secs());
             match best.and_then(|point| Some((point, point.setting.command()?))) {
                 Some((point, command)) => told.push(format!(
-                    "To use on Linux: {command} (holds a p99 of {most:.0} ms here; rebuilt in {}).",
+                    "To use on Linux: {command} (holds a p99 of {most} here; rebuilt in {}).",
                     rebuilt(point.hours())
                 )),
-                None => told
-                    .push(format!("No setting of md's that was run holds a p99 of {most:.0} ms.")),
+                None => {
+                    told.push(format!("No setting of md's that was run holds a p99 of {most}."))
+                }
             }
         }
         None => {

@@ -182,12 +182,13 @@ pub fn run(
     })
 }
 
-/// The p99 and the rate of a cell without a rebuild, with the drive missing.
+/// The p99 and the rate of a cell without a rebuild, with the drive missing, as it is while nobody has put another one
+/// there: no hot spare stands by.
 ///
 /// # Errors
 /// As of the cell.
 pub fn without(modelled: &Modelled<'_>, key: &CellKey, seed: u64) -> Result<Outcome, StudyError> {
-    let mut world = modelled.world_in(key.layout, State::Degraded, seed)?;
+    let mut world = modelled.world_without_spares(key.layout, State::Degraded, seed)?;
     let key = CellKey { state: State::Degraded, ..*key };
     let sample = modelled.run_on(&mut world, &key, seed)?;
     Ok(Outcome {

@@ -53,6 +53,19 @@ fn a_rebuild_alone_is_a_full_pass() {
     }
 }
 
+/// A hot spare would take the lost drive's place at once, and the runs without a rebuild were runs beside one.
+#[test]
+fn without_a_rebuild_no_spare_stands_by() {
+    let text = STUDY.replace("members = 4 }", "members = 4, spares = 1 }");
+    let spared = parse(&text.replace("count = 4", "count = 5"), "spared").expect("is right");
+    let plain = parse(STUDY, "plain").expect("is right");
+    let [plain, spared] = [&plain, &spared].map(|study| {
+        let modelled = Modelled::new(study, HostCosts::default()).expect("drives");
+        without(&modelled, &key(1, 0), 3).expect("runs")
+    });
+    assert_eq!(plain, spared);
+}
+
 #[test]
 fn a_faster_rebuild_costs_the_foreground_more() {
     let study = parse(STUDY, "rebuild").expect("is right");

@@ -341,6 +341,29 @@ impl<'a> Modelled<'a> {
     /// # Errors
     /// When the world cannot be set up.
     pub fn world_in(&self, layout: usize, state: State, seed: u64) -> Result<World, StudyError> {
+        self.world_with(layout, state, seed, self.study.layouts[layout].spares)
+    }
+
+    /// The same with no hot spare standing by: an array that loses a member stays degraded.
+    ///
+    /// # Errors
+    /// As of [`world_in`](Self::world_in).
+    pub fn world_without_spares(
+        &self,
+        layout: usize,
+        state: State,
+        seed: u64,
+    ) -> Result<World, StudyError> {
+        self.world_with(layout, state, seed, 0)
+    }
+
+    fn world_with(
+        &self,
+        layout: usize,
+        state: State,
+        seed: u64,
+        spares: u16,
+    ) -> Result<World, StudyError> {
         let config = self.config(layout)?;
         let members = config.members.len();
         let group = self.study.layouts[layout].drives;
@@ -376,7 +399,7 @@ impl<'a> Modelled<'a> {
             if let Some(stop) = self.stop {
                 world.stop_on(stop);
             }
-            for number in 0..usize::from(self.study.layouts[layout].spares) {
+            for number in 0..usize::from(spares) {
                 world.add_spare(spare(number))?;
             }
             rebuild::enter(&mut world, state, || spare(0))?;

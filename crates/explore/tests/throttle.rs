@@ -66,6 +66,25 @@ fn without_a_rebuild_no_spare_stands_by() {
     assert_eq!(plain, spared);
 }
 
+/// What is wanted is a p99 of reads and writes: flushes, which take longer than any of these, are no reason to rebuild
+/// slower.
+#[test]
+fn feedback_hears_of_reads_and_writes_only() {
+    let text = STUDY.replace("rw = \"randread\"", "rw = \"randwrite\"\nfsync = 2");
+    let text = text.replace("nas-8tb-7200", "ssd-sata-1tb").replace("thinktime = 100000\n", "");
+    let study = parse(&text.replace("number_ios = 150", "number_ios = 1000"), "flushes");
+    let study = study.expect("is right");
+    let modelled = Modelled::new(&study, HostCosts::default()).expect("drives");
+    let target = 3.0 * without(&modelled, &key(1, 0), 3).expect("runs").tail;
+    let tail = |nanos| {
+        let setting = Setting::Target(raidlab_core::Nanos(nanos));
+        run(&modelled, &key(1, 0), setting, 3).expect("runs").tail
+    };
+    let (floor, found) = (tail(1), tail((target * 1e9) as u64));
+    assert!(floor < 0.9 * target, "there is room above the floor: {floor} {target}");
+    assert!((0.9..1.2).contains(&(found / target)), "{found} for a target of {target}");
+}
+
 #[test]
 fn a_faster_rebuild_costs_the_foreground_more() {
     let study = parse(STUDY, "rebuild").expect("is right");

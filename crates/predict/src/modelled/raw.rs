@@ -6,7 +6,7 @@ use raidlab_models::host::CallCosts;
 use raidlab_sim::{Answer, World};
 use raidlab_workload::processes::{Asked, Begun, Fault, Processes, Ran, Work, run};
 use raidlab_workload::raw::{Process, RawPlan, Request};
-use raidlab_workload::{OpResult, ProcessIndex, RunRecord, Synchroniser};
+use raidlab_workload::{Class, OpResult, ProcessIndex, RunRecord, Synchroniser};
 
 use super::pacer::Pacer;
 use super::timeline::Timeline;
@@ -250,7 +250,10 @@ impl Target<'_> {
         }
         let InFlight { process, tag, request, since, .. } = self.in_flight.swap_remove(at);
         let took = self.timeline.now().since(since);
-        if let Some(pacer) = &mut self.pacer {
+        // Targets are p99s of reads and writes, as reports have them.
+        if let Some(pacer) = &mut self.pacer
+            && request.class() != Class::Other
+        {
             pacer.answered(self.timeline.world, took);
         }
         let bytes = request.span().1;

@@ -315,8 +315,10 @@ pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
 /// The commands that make what is advised; of a toss-up both, each under its name.
 pub fn commands_of(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let pick = &advice.finalists[advice.verdict.pick].candidate;
-    let mode = advice.kept(wanted);
-    let made = |one: &Candidate, mode: Mode| match wanted.software {
+    // Of nested arrays nothing is modelled.
+    let is_measured = !modes(&pick.layout).is_empty();
+    let mode = is_measured.then(|| advice.kept(wanted));
+    let made = |one: &Candidate, mode: Option<Mode>| match wanted.software {
         Software::Zfs => vec![zpool(one)],
         // The array is over a partition of each: another one is firmware's.
         Software::Md if is_boot(wanted) => {
@@ -331,43 +333,65 @@ pub fn commands_of(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     };
     let next = &advice.finalists[next].candidate;
     // What a bitmap costs there was not measured, but where the work leaves time for it anyway.
-    let is_free = wanted.is_paced() && modes(&next.layout).contains(&mode);
-    let mode = if is_free { mode } else { Mode::None };
+    let is_free = |mode: &Mode| wanted.is_paced() && modes(&next.layout).contains(mode);
+    let mode = mode.filter(is_free);
     let titled = |one: &Candidate| vec![format!("# either {one}")];
     [titled(pick), first, vec![format!("# or {next}")], made(next, mode)].concat()
 }
 
-/// The commands that make a candidate, kept consistent in a way: of mdadm on devices, of raidlab on files.
-pub fn commands(candidate: &Candidate, mode: Mode) -> Vec<String> {
-    let layout = &candidate.layout;
+/// The commands that make a candidate, kept consistent in a way: of mdadm on devices, of raidlab on files. Without a way
+/// nothing was measured of any, so mdadm decides about a bitmap.
+pub fn commands(candidate: &Candidate, mode: impl Into<Option<Mode>>) -> Vec<String> {
+    let (layout, mode) = (&candidate.layout, mode.into());
+    let mut all = Vec::new();
+    if mode.is_none() && layout.survives() > 0 {
+        all.push(UNMEASURED.to_owned());
+    }
     if let Some(inner) = &layout.inner {
-        let mut all = Vec::new();
-        for array in 1..=layout.members {
-            let spare = u16::from(array <= candidate.spares);
-            all.push(create(&format!("/dev/md{array}"), inner, mode, spare));
-        }
-        let names: Vec<String> =
-            (1..=layout.members).map(|array| format!("/dev/md{array}")).collect();
-        let outer = layout.upper();
-        all.push(format!(
-            "mdadm --create /dev/md0 --level={} --raid-devices={}{} {}",
-            outer.level.md_name().unwrap_or("0"),
-            outer.members,
-            chunk(&outer),
-            names.join(" ")
-        ));
+        all.extend(nested(candidate, inner, mode));
         return all;
     }
     if layout.level == Level::Linear && layout.members == 1 {
         return vec!["# one drive alone needs no array".to_owned()];
     }
-    let mut all = vec![create("/dev/md0", layout, mode, candidate.spares)];
+    all.push(create("/dev/md0", layout, mode, candidate.spares));
     let files: Vec<String> = (0..layout.drives()).map(|at| format!("drive{at}.img")).collect();
-    if mode != Mode::PartialParity && candidate.spares == 0 {
+    if mode != Some(Mode::PartialParity) && candidate.spares == 0 {
         all.push(format!(
             "raidlab array create '{layout}' {}   # to try it on files",
             files.join(" ")
         ));
+    }
+    all
+}
+
+/// Said where no bitmap was compared.
+const UNMEASURED: &str =
+    "# the figures are without a bitmap, and what one costs here was not measured: mdadm decides";
+
+/// The commands for an array of arrays, with the spares dealt out, as each is a spare of one array.
+fn nested(candidate: &Candidate, inner: &Layout, mode: Option<Mode>) -> Vec<String> {
+    let (outer, spares) = (candidate.layout.upper(), candidate.spares);
+    let arrays = outer.members;
+    let names: Vec<String> = (1..=arrays).map(|array| format!("/dev/md{array}")).collect();
+    let of = |array: u16| spares / arrays + u16::from(array < spares % arrays);
+    let mut all: Vec<String> =
+        names.iter().zip(0..).map(|(name, array)| create(name, inner, mode, of(array))).collect();
+    all.push(format!(
+        "mdadm --create /dev/md0 --level={} --raid-devices={arrays}{} {}",
+        outer.level.md_name().unwrap_or("0"),
+        chunk(&outer),
+        names.join(" ")
+    ));
+    if spares > 0 {
+        all.push(format!(
+            "# in mdadm.conf, on the ARRAY lines of {} (mdadm --detail --scan): spare-group=md0",
+            names.join(" ")
+        ));
+        all.push(
+            "mdadm --monitor --scan --syslog --daemonise   # gives a spare to whichever of them loses a drive"
+                .to_owned(),
+        );
     }
     all
 }
@@ -379,7 +403,7 @@ fn chunk(layout: &Layout) -> String {
     }
 }
 
-fn create(name: &str, layout: &Layout, mode: Mode, spares: u16) -> String {
+fn create(name: &str, layout: &Layout, mode: Option<Mode>, spares: u16) -> String {
     let level = layout.level.md_name().unwrap_or("linear");
     let mut text =
         format!("mdadm --create {name} --level={level} --raid-devices={}", layout.members);
@@ -393,10 +417,10 @@ fn create(name: &str, layout: &Layout, mode: Mode, spares: u16) -> String {
         text += &format!(" --layout={copies}");
     }
     match mode {
-        Mode::Bitmap => text += " --bitmap=internal",
-        Mode::PartialParity => text += " --consistency-policy=ppl",
-        Mode::None if layout.survives() > 0 => text += " --bitmap=none",
-        Mode::None => {}
+        Some(Mode::Bitmap) => text += " --bitmap=internal",
+        Some(Mode::PartialParity) => text += " --consistency-policy=ppl",
+        Some(Mode::None) if layout.survives() > 0 => text += " --bitmap=none",
+        Some(Mode::None) | None => {}
     }
     if spares > 0 {
         text += &format!(" --spare-devices={spares}");
@@ -479,6 +503,54 @@ mod tests {
             "{}",
             nested[2]
         );
+    }
+
+    /// Nothing is left over: each spare is some array's, and mdadm is told to lend it.
+    #[test]
+    fn all_spares_of_nested_arrays_are_made() {
+        for (layout, spares, each) in [
+            ("raid5+0(2x3)", 1, &[1, 0][..]),
+            ("raid5+0(2x3)", 3, &[2, 1]),
+            ("raid6+0(3x4)", 2, &[1, 1, 0]),
+            ("raid6+0(3x4)", 7, &[3, 2, 2]),
+        ] {
+            let one = candidate(layout, spares, Mode::None);
+            let told = commands(&one, Mode::Bitmap);
+            let drives = |line: &String| -> Option<u16> {
+                line.rsplit_once('<')?.1.strip_suffix(" drives>")?.parse().ok()
+            };
+            assert_eq!(told.iter().filter_map(drives).sum::<u16>(), one.drives(), "{told:?}");
+            for (line, spares) in told.iter().zip(each) {
+                let flag = format!("--spare-devices={spares} ");
+                assert_eq!(line.contains(&flag), *spares > 0, "{line}");
+            }
+            assert!(told.iter().any(|line| line.contains("spare-group=md0")), "{told:?}");
+            assert!(told.iter().any(|line| line.starts_with("mdadm --monitor")), "{told:?}");
+        }
+        let none = commands(&candidate("raid5+0(2x3)", 0, Mode::None), Mode::Bitmap);
+        assert!(!none.iter().any(|line| line.contains("spare")), "{none:?}");
+    }
+
+    /// A flag is a decision: where no bitmap was compared there is none, and a line says so.
+    #[test]
+    fn nothing_is_decided_of_bitmaps_that_were_not_compared() {
+        let wanted = made_up::wanted(6, "nas-8tb-7200", "vm");
+        let of = |names: [&str; 2], sure: f64| {
+            let all = names.map(|one| made_up::finalist(&wanted, one, &[1], [Some(1), Some(1)]));
+            let mut advice = made_up::advice(all.to_vec());
+            advice.verdict.sure = sure;
+            commands_of(&wanted, &advice)
+        };
+        let nested = of(["raid5+0(2x3)", "raid6(6)"], 0.99);
+        assert_eq!(nested[0], UNMEASURED);
+        assert!(!nested.join("\n").contains("--bitmap"), "{nested:?}");
+        let both = of(["raid10(6)", "raid6(6)"], 0.5);
+        let second = both.iter().position(|line| line == "# or raid6(6)").expect("a toss-up");
+        assert!(both[..second].join("\n").contains("--bitmap=none"), "{both:?}");
+        assert_eq!(both[second + 1], UNMEASURED);
+        assert!(!both[second..].join("\n").contains("--bitmap"), "{both:?}");
+        let bare = of(["raid0(6)", "raid6(6)"], 0.99);
+        assert!(bare[0].starts_with("mdadm --create"), "{bare:?}");
     }
 
     /// Of single parity over more than six members or over drives of 8 TB, and of nothing else.

@@ -108,12 +108,13 @@ fn target(layout: &Layout, members: u16) -> Result<Layout, String> {
 }
 
 fn commands(layout: &Layout, grown: &Layout) -> Vec<String> {
-    let mut commands = Vec::new();
     let added = grown.members.saturating_sub(layout.members);
-    commands.push(format!(
-        "mdadm /dev/md0 --add <{added} new drive{}>",
-        if added == 1 { "" } else { "s" }
-    ));
+    let new = format!("<{added} new drive{}>", if added == 1 { "" } else { "s" });
+    // What has no spares takes drives as it is grown only: mdadm makes a raid4 of it meanwhile.
+    if layout.survives() == 0 {
+        return vec![format!("mdadm --grow /dev/md0 --raid-devices={} --add {new}", grown.members)];
+    }
+    let mut commands = vec![format!("mdadm /dev/md0 --add {new}")];
     if layout.level != grown.level
         && let Some(level) = grown.level.md_name()
     {
@@ -143,5 +144,20 @@ mod tests {
         assert!(grow("raid10(4) far2", 6).is_err_and(|why| why.contains("far copies")));
         assert!(grow("raid5+0(2x3)", 8).is_err_and(|why| why.contains("nested")));
         assert!(grow("raid1(3)", 4).is_err());
+    }
+
+    /// mdadm adds no drive to a raid0, but for growing it at once.
+    #[test]
+    fn a_raid0_takes_its_drives_as_it_grows() {
+        let told = |name: &str, members| {
+            let layout: Layout = name.parse().expect("a layout");
+            commands(&layout, &target(&layout, members).expect("grows"))
+        };
+        let grow = "mdadm --grow /dev/md0 --raid-devices=5 --add <1 new drive>";
+        assert_eq!(told("raid0(4)", 5), [grow]);
+        let raid5 = told("raid5(4)", 6);
+        assert_eq!(raid5[0], "mdadm /dev/md0 --add <2 new drives>");
+        assert!(raid5[1].starts_with("mdadm --grow /dev/md0 --raid-devices=6 --backup-file="));
+        assert_eq!(told("raid1(2)", 3)[1], "mdadm --grow /dev/md0 --level=5");
     }
 }

@@ -436,17 +436,25 @@ pub fn growth_in_words(name: &str, growth: &Growth, years: f64) -> String {
         Growth::Reshape { layout, usable, hours: (least, most), risk, then, commands } => format!(
             "{name} grows to {layout}, {}: md reshapes it, drives added at once, in {} to {} (the longer as measured \
              of an old array of 1 TB drives: md's reshape is slow). Back up first: a crash or a cable is likelier to \
-             end a reshape badly than a drive. It stays redundant and usable; losing it meanwhile by drives that fail: \
-             {}; losing {layout} in {:.0} years: {}. {}; then grow the filesystem",
+             end a reshape badly than a drive. It stays {}; losing it meanwhile by drives that fail: {}; losing \
+             {layout} in {}: {}. {}; then grow the filesystem",
             terabytes(*usable),
             days(*least),
             days(*most),
+            if layout.survives() == 0 { "usable" } else { "redundant and usable" },
             words::chance(*risk),
-            years,
+            years_in_words(years),
             words::chance(*then),
             commands.join("; ")
         ),
     }
+}
+
+/// Years in words, with what they have behind the point.
+pub fn years_in_words(years: f64) -> String {
+    // Without what went wrong in the last digits on the way through hours.
+    let years = (years * 1e6).round() / 1e6;
+    format!("{years} {}", if years == 1.0 { "year" } else { "years" })
 }
 
 /// Hours in words.
@@ -503,6 +511,31 @@ mod tests {
             "{}",
             nested[2]
         );
+    }
+
+    #[test]
+    fn growing_is_told_as_it_is() {
+        let told = |layout: &str, years: f64| {
+            let growth = Growth::Reshape {
+                layout: layout.parse().expect("a layout"),
+                usable: 8_000_000_000_000,
+                hours: (10.0, 100.0),
+                risk: 1e-3,
+                then: 1e-2,
+                commands: vec!["mdadm".to_owned()],
+            };
+            growth_in_words("it", &growth, years)
+        };
+        let (bare, kept) = (told("raid0(5)", 2.5), told("raid5(5)", 0.4));
+        assert!(
+            bare.contains("It stays usable; losing it meanwhile") && !bare.contains("redundant"),
+            "{bare}"
+        );
+        assert!(bare.contains("losing raid0(5) in 2.5 years: "), "{bare}");
+        assert!(kept.contains("It stays redundant and usable; losing it meanwhile"), "{kept}");
+        assert!(kept.contains("losing raid5(5) in 0.4 years: "), "{kept}");
+        let years = [1.0, 5.0, 0.1 * 3.0].map(years_in_words);
+        assert_eq!(years, ["1 year", "5 years", "0.3 years"]);
     }
 
     /// Nothing is left over: each spare is some array's, and mdadm is told to lend it.

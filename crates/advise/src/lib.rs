@@ -62,7 +62,9 @@ pub use objectives::{
     keep, score, weights,
 };
 pub use profile::{Counted, Part, Profile, profiles};
-pub use remarks::{checks, chunk_in_words, commands, commands_of, days, growth_in_words, warnings};
+pub use remarks::{
+    checks, chunk_in_words, commands, commands_of, days, growth_in_words, warnings, years_in_words,
+};
 pub use risks::{BAD_BATCH, Batch};
 pub use search::{Finalist, InTurn, NoAdvice, Pool, ROUNDS, Search, Spent};
 pub use software::Software;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use raidlab_advise::{
     Advice, BAD_BATCH, Batch, Counted, Finalist, Lean, Mode, Objective, Software, UNTOLD, Variant,
     Wanted, checks, chunk_in_words, commands_of, days, first, growth_in_words, in_words, profiles,
-    seconds, terabytes, warnings,
+    seconds, terabytes, warnings, years_in_words,
 };
 use raidlab_core::{Sectors, Size};
 use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
@@ -409,8 +409,8 @@ fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
         let text = format!("{} ({unit}): {}", part.name, rates.collect::<Vec<_>>().join(", "));
         out.push_str(&folded(&text, "  ", 4));
     }
-    let years = wanted.mission / YEAR;
-    let head = format!("Losing data in {years:.0} years ({})", words::SCOPE);
+    let years = years_in_words(wanted.mission / YEAR);
+    let head = format!("Losing data in {years} ({})", words::SCOPE);
     out.push('\n');
     out.push_str(&folded(&head, "", 2));
     for (at, one) in advice.finalists.iter().enumerate() {

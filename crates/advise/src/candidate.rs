@@ -123,30 +123,68 @@ const WIDEST_PARITY: [(Level, u16); 2] = [(Level::Raid5, 12), (Level::Raid6, 24)
 /// Everything there is to choose from.
 pub fn candidates(wanted: &Wanted) -> Candidates {
     let mut found = Candidates::default();
+    let mut matched = vec![false; wanted.among.len()];
     for drives in wanted.drives.clone() {
         for spares in 0..=wanted.spares.min(drives.saturating_sub(1)) {
             for layout in layouts(drives - spares) {
                 if layout.survives() == 0 && spares > 0 {
                     continue;
                 }
+                for (among, matched) in wanted.among.iter().zip(&mut matched) {
+                    *matched |= is(among, &layout);
+                }
                 found.consider(wanted, &Structure { layout, spares });
             }
         }
     }
+    for (among, _) in wanted.among.iter().zip(matched).filter(|(_, matched)| !matched) {
+        found.drop_named(among.to_string(), not_looked_at(among).to_owned());
+    }
     found
 }
 
+/// Why what is named is none of the layouts that are looked at.
+fn not_looked_at(among: &Among) -> &'static str {
+    let floors: Vec<Level> = match among {
+        Among::Layout(layout) => layout.floors().map(|floor| floor.level).collect(),
+        Among::Level(level) => vec![*level],
+        Among::Nested(inner, outer) => vec![*inner, *outer],
+    };
+    let is_unused = |level: &Level| matches!(level, Level::Raid3 | Level::Raid4 | Level::Linear);
+    if floors.iter().any(is_unused) {
+        return "are not looked at: raid4 is a raid5 with one busier drive, raid3 and linear serve no work here";
+    }
+    let is_offered = floors.contains(&Level::Raid0) && floors.iter().any(|one| has_parity(*one));
+    if floors.len() > 1 && !is_offered {
+        return "are not looked at: of nested arrays raid5+0 and raid6+0 are";
+    }
+    match among {
+        Among::Layout(_) => {
+            "are not looked at in this form or of so many drives: mirrors have 4 copies at most, raid10 near2, far2, \
+             offset2, and near3 of drives by threes, and all of --drives are used but spares"
+        }
+        _ => "cannot be made of so many drives",
+    }
+}
+
+const fn has_parity(level: Level) -> bool {
+    matches!(level, Level::Raid5 | Level::Raid6)
+}
+
 impl Candidates {
+    fn drop_named(&mut self, name: String, reason: String) {
+        match self.dropped.iter_mut().find(|one| one.reason == reason) {
+            Some(one) => one.names.push(name),
+            None => self.dropped.push(Dropped { names: vec![name], reason }),
+        }
+    }
+
     fn consider(&mut self, wanted: &Wanted, structure: &Structure) {
         if !is_among(wanted, &structure.layout) {
             return;
         }
         if let Some(reason) = violated(wanted, structure) {
-            let name = structure.to_string();
-            match self.dropped.iter_mut().find(|one| one.reason == reason) {
-                Some(one) => one.names.push(name),
-                None => self.dropped.push(Dropped { names: vec![name], reason }),
-            }
+            self.drop_named(structure.to_string(), reason);
             return;
         }
         for layout in chunked(wanted, &structure.layout) {
@@ -160,14 +198,18 @@ impl Candidates {
 }
 
 fn is_among(wanted: &Wanted, layout: &Layout) -> bool {
-    let is = |among: &Among| match among {
+    wanted.among.is_empty() || wanted.among.iter().any(|among| is(among, layout))
+}
+
+/// Whether a layout with the default chunk is what is named.
+fn is(among: &Among, layout: &Layout) -> bool {
+    match among {
         Among::Layout(one) => with_chunk(one, Sectors(1024)) == *layout,
         Among::Level(level) => layout.inner.is_none() && layout.level == *level,
         Among::Nested(inner, outer) => {
             layout.level == *outer && layout.inner.as_ref().is_some_and(|one| one.level == *inner)
         }
-    };
-    wanted.among.is_empty() || wanted.among.iter().any(is)
+    }
 }
 
 /// Which limit a structure violates, in words; `None` when none.
@@ -258,21 +300,24 @@ fn layouts(drives: u16) -> Vec<Layout> {
 
 /// A layout with each chunk.
 fn chunked(wanted: &Wanted, layout: &Layout) -> Vec<Layout> {
-    let named = wanted.among.iter().find_map(|among| match among {
-        Among::Layout(one) if with_chunk(one, Sectors(1024)) == *layout && one != layout => {
-            Some(one)
-        }
+    let of_it = wanted.among.iter().filter_map(|among| match among {
+        Among::Layout(one) if is(among, layout) => Some(one.clone()),
         _ => None,
     });
-    if let Some(named) = named {
-        return vec![named.clone()];
+    let (any, named): (Vec<Layout>, Vec<Layout>) = of_it.partition(|one| one == layout);
+    // Each chunk that is named, and all where the layout is named without one, too.
+    if any.is_empty() && !named.is_empty() {
+        return named;
     }
     if !layout.floors().any(|floor| floor.level.has_chunks()) {
         return vec![layout.clone()];
     }
     let chunks = if wanted.chunks.is_empty() { &CHUNKS[..] } else { &wanted.chunks };
     let with = |chunk: &Sectors| with_chunk(layout, *chunk);
-    chunks.iter().map(with).filter(|one| one.check().is_ok()).collect()
+    let all = chunks.iter().map(with).filter(|one| one.check().is_ok());
+    let mut all: Vec<Layout> = all.collect();
+    all.extend(named);
+    all
 }
 
 /// A layout with a chunk on all floors that have some.
@@ -376,6 +421,43 @@ mod tests {
         assert_eq!(structures(&found), expected.into());
         let raid10 = found.all.iter().filter(|one| one.layout.level == Level::Raid10);
         assert_eq!(raid10.map(ToString::to_string).collect::<Vec<_>>(), ["raid10(6) chunk=64K"]);
+    }
+
+    /// What is named is looked at or left out by name.
+    #[test]
+    fn nothing_that_is_named_is_passed_over() {
+        let mut asked = wanted(6);
+        let layouts = ["raid6(6)", "raid1(6)", "raid4(6)", "raid10(6) far3", "raid6(4)"];
+        asked.among = layouts.map(|one| Among::Layout(one.parse().expect("one"))).to_vec();
+        asked.among.extend([
+            Among::Level(Level::Raid3),
+            Among::Nested(Level::Raid5, Level::Raid0),
+            Among::Nested(Level::Raid6, Level::Raid0),
+            Among::Nested(Level::Raid1, Level::Raid0),
+        ]);
+        let found = candidates(&asked);
+        let looked_at = ["raid6(6)", "raid5+0(2x3)"].map(str::to_owned);
+        assert_eq!(structures(&found), looked_at.into());
+        let why = |name: &str| {
+            let of = |one: &&Dropped| one.names.iter().any(|other| other == name);
+            let one = found.dropped.iter().find(of);
+            one.unwrap_or_else(|| panic!("{name}: {:?}", found.dropped)).reason.clone()
+        };
+        for name in ["raid1(6)", "raid10(6) far3", "raid6(4)"] {
+            assert!(why(name).contains("in this form or of so many drives"), "{name}");
+        }
+        assert!(why("raid4(6)").contains("raid4 is a raid5") && why("raid3").contains("raid3 and"));
+        assert_eq!(why("raid6+0"), "cannot be made of so many drives");
+        assert!(why("raid1+0").contains("of nested arrays"));
+        // Each chunk that is named, not only the first.
+        let chunks = ["raid6(6) chunk=64K", "raid6(6) chunk=1M"];
+        asked.among = chunks.map(|one| Among::Layout(one.parse().expect("one"))).to_vec();
+        let names = |asked: &Wanted| {
+            candidates(asked).all.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&asked), chunks);
+        asked.among.push(Among::Layout("raid6(6)".parse().expect("one")));
+        assert_eq!(names(&asked).len(), 5, "{:?}", names(&asked));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What is asked: drives, work, limits, people.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use raidlab_core::{Layout, Level, Sectors};
@@ -60,6 +61,18 @@ pub enum Among {
     Level(Level),
     /// Every one of the two levels, the lower one first.
     Nested(Level, Level),
+}
+
+impl fmt::Display for Among {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layout(layout) => layout.fmt(f),
+            Self::Level(level) => level.fmt(f),
+            Self::Nested(inner, outer) => {
+                write!(f, "{inner}+{}", outer.name().trim_start_matches("raid"))
+            }
+        }
+    }
 }
 
 /// Limits; `None` is none.

@@ -357,4 +357,20 @@ mod tests {
         let bare = Measured { samples: vec![(0, State::Healthy, made_up::sample(100, 20))] };
         assert_eq!((bare.tells_rebuild(), bare.rebuild(&wanted)), (true, None));
     }
+
+    /// What stands in the drives' buffers is not written: no array takes more than its drives do.
+    #[test]
+    fn backups_are_written_no_faster_than_drives_can() {
+        for (work, part) in [("backup", 0), ("capture", 0)] {
+            let wanted = made_up::wanted(12, "nas-4tb-5400", work);
+            let plan = Plan { layout: "raid0(12)".parse().expect("one"), mode: Mode::None };
+            let study = study(&wanted, &[plan], 300).expect("a study");
+            let modelled = modelled(&wanted, &study, None).expect("drives");
+            let measured = run(&modelled, 0, 7).expect("runs");
+            let rate = measured.rate(&wanted, part, State::Healthy).expect("healthy");
+            let most = 12.0 * wanted.drive.amount("outer_rate").expect("a disk") as f64;
+            assert!(rate < most, "{work}: {rate} of {most} bytes a second");
+            assert!(!wanted.profile.flushes(), "between its writes it does not");
+        }
+    }
 }

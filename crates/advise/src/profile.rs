@@ -166,7 +166,7 @@ fn of_people() -> Vec<Profile> {
             (0.3, 1),
             vec![Part::fio(
                 "writing",
-                "rw=write\nbs=4m\niodepth=4\nnumjobs={streams}\n",
+                "rw=write\nbs=4m\niodepth=4\nnumjobs={streams}\nend_fsync=1\n",
                 Counted::Megabytes,
                 Group::Streams,
             )],
@@ -187,7 +187,7 @@ fn of_machines() -> Vec<Profile> {
             vec![
                 Part::fio(
                     "writing",
-                    "rw=write\nbs=1m\nnumjobs={streams}\n",
+                    "rw=write\nbs=1m\nnumjobs={streams}\nend_fsync=1\n",
                     Counted::Megabytes,
                     Group::Streams,
                 ),
@@ -388,7 +388,7 @@ impl Profile {
 
     /// Whether it flushes between its reads and writes, whose times leave that out.
     pub fn flushes(&self) -> bool {
-        let flushes = |part: &Part| matches!(part.job, Job::Fio(job) if job.contains("fsync="));
+        let flushes = |part: &Part| matches!(part.job, Job::Fio(job) if job.contains("\nfsync="));
         self.parts.iter().any(flushes)
     }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use clap::Parser;
 use raidlab_advise::Machine;
+use raidlab_core::Size;
 use raidlab_core::suggest::did_you_mean;
 use toml_edit::{DocumentMut, Item, Value};
 
@@ -132,20 +133,27 @@ fn merge(all: &mut AdviseOptions, more: AdviseOptions) {
     macro_rules! take {
         ($($field:ident),*) => { $( if all.$field.is_none() { all.$field = more.$field; } )* };
     }
+    // Drives and sizes say how many there are: of unequal ones not beside another number.
+    let is_other = |drives: &String, sizes: &Vec<Size>| *drives != sizes.len().to_string();
+    let contradict = all.drives.as_ref().zip(more.sizes.as_ref());
+    let is_other = contradict.is_some_and(|(drives, sizes)| is_other(drives, sizes));
+    take!(drive);
     // A size that is said takes the place of sizes, and the other way round.
-    if all.size.is_some() || all.sizes.is_some() {
-        take!(drives, drive);
-    } else {
-        take!(drives, drive, size, sizes);
+    if all.sizes.is_none() {
+        if all.size.is_none() {
+            take!(size);
+            if !is_other {
+                take!(sizes);
+            }
+        }
+        take!(drives);
     }
-    // So it is with a kind of work and a study.
+    // A kind of work with how much of it, or a study with which workload of it, is of one source.
     if all.work.is_none() && all.study.is_none() {
-        take!(work, study);
+        take!(work, study, streams, requests, workload);
     }
     take!(
         drives_later,
-        workload,
-        streams,
         busy,
         capacity,
         survive,
@@ -162,8 +170,7 @@ fn merge(all: &mut AdviseOptions, more: AdviseOptions) {
         chunks,
         replace,
         afr,
-        years,
-        requests
+        years
     );
 }
 
@@ -211,9 +218,10 @@ fn of_machine(machine: &Machine) -> Result<Vec<(String, String)>, Failure> {
     let model = modelled_as(usable[0].rotates, usable[0].bytes, &usable[0].name);
     note(&format!("modelled as {model}, the nearest of its kind; --drive names another"));
     let mut pairs = vec![("drive".to_owned(), model.to_owned())];
+    // Also of unequal ones: a flag may name a size for all.
+    pairs.push(("drives".to_owned(), usable.len().to_string()));
     let first = usable[0].bytes;
     if usable.iter().all(|one| one.bytes == first) {
-        pairs.push(("drives".to_owned(), usable.len().to_string()));
         pairs.push(("size".to_owned(), format!("{first}B")));
     } else {
         let sizes: Vec<String> = usable.iter().map(|one| format!("{}B", one.bytes)).collect();
@@ -380,6 +388,35 @@ mod tests {
         let more = [("drives".to_owned(), "4".to_owned()), ("work".to_owned(), "vm".to_owned())];
         merge(&mut all, parsed("file", &more).expect("right"));
         assert_eq!((all.drives.as_deref(), all.work.as_deref()), (Some("6"), Some("vm")));
+    }
+
+    /// A file that says more than a flag contradicts it nowhere: what belongs together is of one of them.
+    #[test]
+    fn what_belongs_together_is_of_one_source() {
+        let options = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+            parsed("a source", &pairs.collect::<Vec<_>>()).expect("right")
+        };
+        let merged = |flags: &[(&str, &str)], more: &[(&str, &str)]| {
+            let mut all = options(flags);
+            merge(&mut all, options(more));
+            all
+        };
+        let work = merged(&[("work", "vm")], &[("study", "mine.toml"), ("workload", "mail")]);
+        assert!(work.study.is_none() && work.workload.is_none());
+        let study = merged(&[("study", "mine.toml")], &[("work", "nas"), ("streams", "9")]);
+        assert!(study.work.is_none() && study.streams.is_none() && study.requests.is_none());
+        let more = merged(&[("streams", "3")], &[("work", "nas"), ("streams", "9")]);
+        assert_eq!((more.work.as_deref(), more.streams), (Some("nas"), Some(3)));
+        let unequal = [("drives", "2"), ("sizes", "4TB,8TB")];
+        let sized = merged(&[("size", "2TB")], &unequal);
+        assert!(sized.sizes.is_none() && sized.drives.as_deref() == Some("2"));
+        let fewer = merged(&[("drives", "4")], &unequal);
+        assert!(fewer.sizes.is_none() && fewer.drives.as_deref() == Some("4"));
+        let same = merged(&[("drives", "2")], &unequal);
+        assert_eq!(same.sizes.map(|sizes| sizes.len()), Some(2));
+        let sizes = merged(&[("sizes", "4TB,4TB,4TB")], &[("drives", "2"), ("size", "8TB")]);
+        assert!(sizes.drives.is_none() && sizes.size.is_none());
     }
 
     #[test]

@@ -59,7 +59,9 @@ fn survives(count: u16) -> String {
 
 /// The share of all drives' space that is usable.
 fn efficiency(modelled: &Modelled<'_>, named: &NamedLayout, capacity: u64) -> String {
-    let raw = modelled.drives()[named.drives].capacity.bytes() * u64::from(named.layout.drives());
+    let members = 0..usize::from(named.layout.drives());
+    let of = |member: usize| modelled.drives()[named.group(member)].capacity.bytes();
+    let raw: u64 = members.map(of).sum();
     number::share(capacity as f64 / raw.max(1) as f64)
 }
 

@@ -113,6 +113,18 @@ fn a_plan_has_the_map_the_lost_member_and_what_is_usable() {
     assert_eq!(layout(1)["efficiency"].as_str().map(|text| &text[..2]), Some("50"));
 }
 
+/// Drives of two sizes: 2 TB of the 10 TB that both have, not a half of twice the first.
+#[test]
+fn what_is_usable_is_a_share_of_all_drives() {
+    let text = "title = \"unequal\"\nrounds = 1\n\
+        drives = [{ name = \"old\", model = \"desktop-2tb-7200\" }, { name = \"nas\", model = \"nas-8tb-7200\" }]\n\
+        layouts = [{ level = \"raid1\", members = 2, drives = [\"old\", \"nas\"] }]\n\
+        [[workloads]]\nkind = \"random-read\"\nsize = \"4MiB\"\n";
+    let plan = plan(text);
+    let efficiency = plan["layouts"][0]["efficiency"].as_str();
+    assert_eq!(efficiency.map(|text| &text[..2]), Some("20"), "{plan}");
+}
+
 #[test]
 fn everything_that_is_wrong_is_named_by_its_key() {
     let few = study(ONE, RANDOM, "healthy").replace("members = 4", "members = 3");

@@ -187,6 +187,7 @@ fn of_batches(
         until,
         walked: State::default(),
         tried: State::default(),
+        stories: 0,
     };
     let nodes = run(&mut paths, nodes, effort);
     let usable = paths.array.usable();
@@ -339,5 +340,40 @@ mod tests {
         let per_rebuild = Latent { law: Law::PerRebuild, rate: 0.5, ..model.latent.clone() };
         let met = told(&mut array, &Model { latent: per_rebuild, ..Model::plain(0.05, 10.0) });
         near(met.sector.value, met.array.value);
+    }
+
+    /// Where each loss of a drive loses the array there is no story without a loss: none is looked for, thousands of
+    /// times over.
+    #[test]
+    fn what_is_certain_is_not_told_on() {
+        let layout = "raid5(4)".parse().expect("one");
+        let plain = Model::plain(0.05, 10.0);
+        let found = [
+            Model { common_cause: 1.0, ..plain.clone() },
+            Model { wrong_pull: 1.0, ..plain.clone() },
+            plain.clone(),
+        ]
+        .map(|model| {
+            let mut array = Array::new(&layout, raidlab_core::Sectors(1 << 30)).expect("fits");
+            let mut paths = Paths {
+                model: &model,
+                array: &mut array,
+                method: Method::Both,
+                losses: Losses::First,
+                until: years(5.0),
+                walked: State::default(),
+                tried: State::default(),
+                stories: 0,
+            };
+            let told: Vec<f64> = (0..100).map(|seed| paths.path(seed, 1.0).array).collect();
+            (told.iter().sum::<f64>() / 100.0, paths.stories)
+        });
+        // As likely as any of four drives fails.
+        let any = -libm::expm1(-4.0 * plain.hazard.cumulative(years(5.0)));
+        for (value, stories) in &found[..2] {
+            assert!((value / any - 1.0).abs() < 0.02, "{value}, not {any}");
+            assert!(*stories < 100, "{stories} for 100 paths");
+        }
+        assert!(found[2].1 >= 100, "{found:?}: what is likely goes on");
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Paths<'p> {
     pub(super) until: f64,
     pub(super) walked: State,
     pub(super) tried: State,
+    /// Stories that were told from a loss on, those that were dropped too.
+    pub(super) stories: u64,
 }
 
 /// What a number is drawn for.
@@ -97,11 +99,14 @@ impl Paths<'_> {
             }
             array *= 1.0 - cycle.array;
             any *= 1.0 - cycle.any;
+            // No story without a loss is looked for where there is as good as none.
+            if any.abs() < CERTAIN && array.abs() < CERTAIN {
+                break;
+            }
             let began = state.now;
             let goes_on = self.go_on(&mut story, &mut state);
             told.degraded += array * (state.now - began);
-            let is_certain = any.abs() < CERTAIN && array.abs() < CERTAIN;
-            if !goes_on || is_certain || !self.next_loss(&mut story, &mut state) {
+            if !goes_on || !self.next_loss(&mut story, &mut state) {
                 break;
             }
         }
@@ -119,6 +124,7 @@ impl Paths<'_> {
     fn go_on(&mut self, story: &mut Story, state: &mut State) -> bool {
         self.tried.copy(state);
         for attempt in 0..MOST_TRIES {
+            self.stories += 1;
             if attempt > 0 {
                 state.copy(&self.tried);
                 story.salt += 1;

@@ -194,10 +194,13 @@ fn of_batches(
     outcome(model, &nodes, until, usable)
 }
 
+/// Paths of each factor at least: of one alone nobody knows how far it is off.
+const FEWEST: u64 = 4;
+
 /// Paths until the error is small enough: a round over all factors, then where the error comes from.
 fn run(paths: &mut Paths<'_>, mut nodes: Vec<Node>, effort: Effort) -> Vec<Node> {
     let count = nodes.len() as u64;
-    let first = (effort.paths / (8 * count)).clamp(1, 1_000);
+    let first = (effort.paths / (8 * count)).clamp(FEWEST, 1_000);
     let mut done = 0;
     for (index, node) in nodes.iter_mut().enumerate() {
         add(paths, node, index, first, effort.seed);
@@ -340,6 +343,20 @@ mod tests {
         let per_rebuild = Latent { law: Law::PerRebuild, rate: 0.5, ..model.latent.clone() };
         let met = told(&mut array, &Model { latent: per_rebuild, ..Model::plain(0.05, 10.0) });
         near(met.sector.value, met.array.value);
+    }
+
+    /// A path alone has no variance, which was taken for one of 0: all was known after one path of each factor.
+    #[test]
+    fn few_paths_are_still_as_many_as_the_error_takes() {
+        let mut array =
+            Array::new(&"raid5(8)".parse().expect("one"), raidlab_core::Sectors(1 << 30))
+                .expect("fits");
+        let model = Model { batch: 0.7, ..Model::plain(0.05, 100.0) };
+        let effort = |error| Effort { error, paths: 160, ..Effort::new(3) };
+        let mut told = |error| simulate(&mut array, &model, years(5.0), effort(error));
+        let (rough, best) = (told(0.5), told(1e-9));
+        assert!(rough.paths >= 80 && rough.array.error > 0.0, "{rough:?}");
+        assert_eq!(best.paths, 160, "all there are, and no more: {best:?}");
     }
 
     /// Where each loss of a drive loses the array there is no story without a loss: none is looked for, thousands of

@@ -280,8 +280,8 @@ impl Measured {
         self.rebuilds().all(|one| seen(&one) >= 1.0)
     }
 
-    /// Hours of a rebuild while the work goes on all the time; infinite where it got nowhere, `None` without redundancy.
-    /// Where too little was simulated to tell it is [`UNTOLD`] times the idle one.
+    /// Hours of a rebuild while the work goes on all the time; infinite where it got nowhere, `None` without
+    /// redundancy. Where too little was simulated to tell it is [`UNTOLD`] times the idle one.
     fn loaded(&self, idle: f64) -> Option<f64> {
         self.rebuilds().next()?;
         if !self.tells_rebuild() {
@@ -308,8 +308,8 @@ impl Measured {
     }
 }
 
-/// A rebuild beside work of which too little was simulated takes so many times an idle one: the middle of what is assumed
-/// where nothing is known of a load, one full pass to three.
+/// A rebuild beside work of which too little was simulated takes so many times an idle one: the middle of what is
+/// assumed where nothing is known of a load, one full pass to three.
 pub const UNTOLD: f64 = 2.0;
 /// A rebuild that takes longer is none: md's least rate, 1,000 KiB/s, ends one of 24 TB in 271 days.
 const MOST_HOURS: f64 = 8_760.0;

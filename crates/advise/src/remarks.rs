@@ -339,8 +339,8 @@ pub fn commands_of(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     [titled(pick), first, vec![format!("# or {next}")], made(next, mode)].concat()
 }
 
-/// The commands that make a candidate, kept consistent in a way: of mdadm on devices, of raidlab on files. Without a way
-/// nothing was measured of any, so mdadm decides about a bitmap.
+/// The commands that make a candidate, kept consistent in a way: of mdadm on devices, of raidlab on files. Without a
+/// way nothing was measured of any, so mdadm decides about a bitmap.
 pub fn commands(candidate: &Candidate, mode: impl Into<Option<Mode>>) -> Vec<String> {
     let (layout, mode) = (&candidate.layout, mode.into());
     let mut all = Vec::new();
@@ -389,7 +389,7 @@ fn nested(candidate: &Candidate, inner: &Layout, mode: Option<Mode>) -> Vec<Stri
             names.join(" ")
         ));
         all.push(
-            "mdadm --monitor --scan --syslog --daemonise   # gives a spare to whichever of them loses a drive"
+            "mdadm --monitor --scan --syslog --daemonise   # gives a spare to whichever loses a drive"
                 .to_owned(),
         );
     }

@@ -333,6 +333,12 @@ fn what_is_not_read_is_named() {
     };
     let found: Volume = volume(&mut shaped.disks(&Dm::all(3))).expect("is read");
     assert_eq!((found.sectors, found.used), (4 * EXTENT, 2 * EXTENT));
+    // Of copies every member has that room, as `lvconvert --stripes` left it: 48 extents with 4 of room of 6 members
+    // are a volume of 24.
+    let images = (0..4).map(|on| vec![(on, 1, 3)]).collect();
+    let copies = Made { kind: "raid10+RESHAPE+RESHAPE_DATA_OFFSET", extents: 8, images, ..shaped };
+    let found: Volume = volume(&mut copies.disks(&Dm::all(4))).expect("is read");
+    assert_eq!((found.sectors, found.used), (4 * EXTENT, 2 * EXTENT));
 }
 
 /// Numbers that are the same in each run.

@@ -108,11 +108,18 @@ impl Volume {
 
 const fn data_members(members: u64, level: i32, layout: u32) -> u64 {
     match level {
-        0 => members,
-        4 | 5 => members.saturating_sub(1),
-        6 => members.saturating_sub(2),
+        0 | 4..=6 => members.saturating_sub(parity(level)),
         10 => members / copies(layout),
         _ => 1,
+    }
+}
+
+/// Members of a stripe that have parity.
+const fn parity(level: i32) -> u64 {
+    match level {
+        4 | 5 => 1,
+        6 => 2,
+        _ => 0,
     }
 }
 
@@ -151,10 +158,10 @@ impl Group {
         flags(&one.flags, &["NOTSYNCED"])?;
         let images = self.images(segment)?;
         let members = images.len() as u64;
-        let data = data_members(members, level, layout);
         let chunk = if level == 1 { 0 } else { segment.said.number("stripe_size").unwrap_or(0) };
-        // Room that a change of shape needed, of each member, is counted in its length.
-        let room = segment.said.number("reshape_count").unwrap_or(0).checked_mul(data);
+        // Room that a change of shape needed is counted in its length: of each member, but as many as have parity.
+        let with_room = members.saturating_sub(parity(level));
+        let room = segment.said.number("reshape_count").unwrap_or(0).checked_mul(with_room);
         let extents = room.and_then(|room| segment.extents.checked_sub(room));
         let sectors =
             extents.and_then(|extents| extents.checked_mul(self.extent)).filter(|all| *all > 0);

@@ -1,8 +1,7 @@
 //! Physical volumes of LVM with a RAID volume on them.
 
 use raidlab_core::Array;
-use raidlab_metadata::Source;
-use raidlab_metadata::lvm::{Member, Volume, look, parse};
+use raidlab_metadata::lvm::{Device, Member, Untold, Volume, look, parse};
 use raidlab_metadata::md::{Allowed, Inspected, Role, assemble, inspect};
 
 use crate::disk::{Disk, SECTOR};
@@ -176,12 +175,13 @@ pub fn lvm(data: &[u8]) {
     }
 }
 
-fn members(volume: &Volume, disks: &mut [Disk]) -> Result<Vec<Member>, String> {
-    let id = |disk: &mut Disk| look(disk).map_or_else(String::new, |seen| seen.id);
-    let ids: Vec<String> = disks.iter_mut().map(id).collect();
-    let disks = disks.iter_mut().map(|disk| disk as &mut dyn Source);
-    let mut devices: Vec<_> = ids.into_iter().zip(disks).collect();
-    volume.members(&mut devices)
+fn members(volume: &Volume, disks: &mut [Disk]) -> Result<Vec<Member>, Untold> {
+    let devices = disks.iter_mut().map(|disk| {
+        let seen = look(disk).unwrap_or_default();
+        Device { id: seen.id, seqno: seen.group.map(|group| group.seqno), source: disk }
+    });
+    let mut devices: Vec<_> = devices.collect();
+    volume.members(&mut devices).map(|found| found.members)
 }
 
 fn judge(disks: &[Disk], volume: &Volume, members: &[Member], allowed: &Allowed) {

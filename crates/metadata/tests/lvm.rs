@@ -5,12 +5,12 @@
 mod made;
 
 use raidlab_core::{Sector, Sectors};
-use raidlab_metadata::lvm::{Extent, Group, Volume, look};
+use raidlab_metadata::lvm::{Extent, Group, Older, Untold, Volume, look};
 use raidlab_metadata::md::{Allowed, Cannot, Role, Why, assemble, inspect};
 
 use made::{
-    AREA, Disk, Dm, EXTENT, Made, ROOM, START, assembled, group, id, members, physical, put, seal,
-    told, volume,
+    AREA, Disk, Dm, EXTENT, Made, ROOM, START, assembled, found, group, id, members, physical, put,
+    seal, told, volume,
 };
 
 /// `vgcfgbackup` of LVM 2.03.16 under Linux 6.1, of a group on four physical volumes with: five (`--type raid5 -i 2`,
@@ -270,19 +270,99 @@ fn a_member_may_lie_in_several_ranges() {
     assert!(assembly.out[0].why.to_string().contains("on a physical volume that is not there"));
 }
 
+/// Replaces the text of a physical volume.
+fn rewrite(disk: &mut Disk, of: usize, made: &Made) {
+    let bytes = physical(of, &made.text(), 900).0;
+    disk.0[..START as usize * 512].copy_from_slice(&bytes[..START as usize * 512]);
+}
+
 #[test]
-fn the_newest_text_and_the_first_of_copies_count() {
+fn the_newest_text_counts() {
     let mut disks = Made::raid5().disks(&Dm::all(3));
     // A physical volume that knows of an earlier state, in which images lay elsewhere.
-    let old =
-        Made { seqno: 6, images: (0..3).map(|on| vec![(on, 4, 2)]).collect(), ..Made::raid5() };
-    disks[0].0[..START as usize * 512]
-        .copy_from_slice(&physical(0, &old.text(), 900).0[..START as usize * 512]);
+    let images = (0..3).map(|on| vec![(on, 4, 2)]).collect();
+    rewrite(&mut disks[0], 0, &Made { seqno: 6, images, ..Made::raid5() });
     assert_eq!(assembled(&mut disks).expect("all are there").missing(), []);
-    disks.push(Disk(disks[1].0.clone()));
-    let assembly = assembled(&mut disks).expect("all are there");
-    assert_eq!(assembly.missing(), []);
-    assert!(matches!(assembly.out[..], [ref out] if out.why == Why::Copy(1)), "{:?}", assembly.out);
+}
+
+/// Which of several copies of a physical volume counts is told by the group's `seqno` and by events, never by the
+/// order that they were given in.
+#[test]
+fn the_newest_of_copies_counts() {
+    let older = Made { seqno: 6, ..Made::raid5() };
+    for order in [[0, 1], [1, 0]] {
+        let with = |copy: &dyn Fn(&mut Disk)| {
+            let mut disks = Made::raid5().disks(&Dm::all(3));
+            let mut clone = Disk(disks[1].0.clone());
+            copy(&mut clone);
+            disks.insert(1 + order[0], clone);
+            found(&mut disks)
+        };
+        let (good, copy) = (1 + order[1], 1 + order[0]);
+        for (change, what) in [
+            (
+                &(|disk: &mut Disk| rewrite(disk, 1, &older)) as &dyn Fn(&mut Disk),
+                "seqno 6, there 7",
+            ),
+            (&|disk| disk.0[START as usize * 512 + 16] = 19, "events 19, there 20"),
+            (&|disk| disk.0[AREA + 700] ^= 1, "seqno none, there 7"),
+            (&|disk| disk.0[START as usize * 512] = 0, "events none, there 20"),
+            // As new by a superblock that is not of this member.
+            (
+                &|disk| disk.0[START as usize * 512 + 12..][..5].copy_from_slice(&[2, 0, 0, 0, 90]),
+                "events none, there 20",
+            ),
+        ] {
+            let found = with(change).expect("one is older");
+            let given: Vec<usize> = found.members.iter().map(|one| one.pieces[0].given).collect();
+            assert_eq!(given, [0, good, 3], "{what}");
+            assert_eq!(found.older, [Older { given: copy, newer: good, what: what.into() }]);
+        }
+        let as_new = with(&|_| {}).expect_err("nothing tells them apart");
+        assert_eq!(as_new, Untold::Copies(vec![1, 2]));
+        assert!(as_new.to_string().contains("2 and 3 are copies"));
+        // In use on its own since, without a change of the group.
+        let both = with(&|disk| {
+            rewrite(disk, 1, &older);
+            disk.0[START as usize * 512 + 16] = 21;
+        });
+        assert_eq!(both, Err(Untold::Copies(vec![1, 2])));
+    }
+    // Of what the volume does not lie on any number may be there.
+    let mut disks = Made::raid5().disks(&Dm::all(3));
+    disks.push(Disk(disks[3].0.clone()));
+    assert_eq!(assembled(&mut disks).expect("all are there").missing(), []);
+}
+
+/// An image in two ranges is put together of devices of one time, also where only the second has a copy.
+#[test]
+fn copies_are_told_apart_before_ranges_are_put_together() {
+    let images = vec![vec![(0, 1, 1), (3, 4, 1)], vec![(1, 1, 2)], vec![(2, 1, 2)]];
+    let made = Made { images, ..Made::raid5() };
+    let older = Made { seqno: 6, ..made.clone() };
+    for copy in [3, 4] {
+        let mut disks = made.disks(&Dm::all(3));
+        let mut clone = Disk(disks[3].0.clone());
+        rewrite(&mut clone, 3, &older);
+        disks.insert(copy, clone);
+        let found = found(&mut disks).expect("one is older");
+        let on = |place: usize| -> Vec<usize> {
+            found.members[place].pieces.iter().map(|piece| piece.given).collect()
+        };
+        assert_eq!((on(0), found.members.len()), (vec![0, 7 - copy], 3));
+        let what = "seqno 6, there 7".to_owned();
+        assert_eq!(found.older, [Older { given: copy, newer: 7 - copy, what }]);
+    }
+    let mut disks = made.disks(&Dm::all(3));
+    disks.insert(0, Disk(disks[3].0.clone()));
+    assert_eq!(found(&mut disks), Err(Untold::Copies(vec![0, 4])));
+    // Of a device with the first range events tell.
+    let mut disks = made.disks(&Dm::all(3));
+    let mut clone = Disk(disks[0].0.clone());
+    clone.0[START as usize * 512 + 16] = 18;
+    disks.insert(0, clone);
+    let found = found(&mut disks).expect("one is older");
+    assert_eq!(found.members[0].pieces.iter().map(|piece| piece.given).collect::<Vec<_>>(), [1, 4]);
 }
 
 #[test]

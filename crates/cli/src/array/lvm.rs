@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 
 use raidlab_core::layout::MOST_MEMBERS;
 use raidlab_core::{Layout, Level, Sectors, Size};
-use raidlab_metadata::lvm::{DmSuperblock, Group, Member, Membership, Piece, Seen, Volume};
+use raidlab_metadata::lvm::{
+    Device, DmSuperblock, Group, Member, Members as Told, Membership, Older, Piece, Seen, Untold,
+    Volume,
+};
 use raidlab_metadata::md::{ALL, Assembly, Inspected, Place};
 use raidlab_metadata::{Source, printable};
 use serde_json::{Value, json};
 
+use super::args::Members;
 use super::disk::Disk;
 use super::open::Found;
 use super::stack::Part;
@@ -20,9 +24,10 @@ type Named = (String, Result<Volume, String>);
 
 /// Has physical volumes tell of a RAID volume of their group, as members of md's would. Where a device has a superblock
 /// of md, or no group has a RAID volume, nothing is changed.
-pub(super) fn choose(parts: Vec<Part>, volume: Option<&str>) -> Result<Vec<Part>, Failure> {
+pub(super) fn choose(parts: Vec<Part>, options: &Members) -> Result<Vec<Part>, Failure> {
+    let volume = options.volume.as_deref();
     let is_md = parts.iter().any(|part| part.inspected.superblock().is_some());
-    let groups = if is_md { Vec::new() } else { groups(&parts)? };
+    let groups = if is_md { Vec::new() } else { groups(&parts, &options.without)? };
     let all: Vec<Named> = groups.iter().flat_map(|group| volumes(group)).collect();
     if volume.is_none() && all.is_empty() {
         return Ok(parts);
@@ -32,19 +37,23 @@ pub(super) fn choose(parts: Vec<Part>, volume: Option<&str>) -> Result<Vec<Part>
         return Err(Failure::input(what));
     }
     let chosen = one(all, &groups, volume)?;
-    members(parts, &chosen)
+    members(parts, &chosen, &options.without)
 }
 
-/// The groups that devices are of, each as the newest of its devices has it.
-fn groups(parts: &[Part]) -> Result<Vec<&Group>, Failure> {
+/// The group that a device is of, as the newest text on it says.
+fn group(part: &Part) -> Option<&Group> {
+    part.inspected.lvm.as_ref()?.group.as_ref()
+}
+
+/// The groups that devices are of, each as the newest of its devices has it. Those that are left out have a say only
+/// where no other has.
+fn groups<'a>(parts: &'a [Part], without: &[PathBuf]) -> Result<Vec<&'a Group>, Failure> {
     let mut groups: Vec<(&Path, &Group)> = Vec::new();
-    let of =
-        |part: &'_ Part| part.inspected.lvm.as_ref().and_then(|seen| seen.group.as_ref()).is_some();
-    for part in parts.iter().filter(|part| of(part)) {
-        let Some(group) = part.inspected.lvm.as_ref().and_then(|seen| seen.group.as_ref()) else {
-            continue;
-        };
-        let path = part.path.as_path();
+    let texts = || parts.iter().filter_map(|part| Some((part.path.as_path(), group(part)?)));
+    let is_left_out = |path: &Path| without.iter().any(|one| one == path);
+    let has_others = texts().any(|(path, _)| !is_left_out(path));
+    let texts = || texts().filter(|(path, _)| !(has_others && is_left_out(path)));
+    for (path, group) in texts() {
         let Some((first, known)) = groups.iter_mut().find(|(_, known)| known.id == group.id) else {
             groups.push((path, group));
             continue;
@@ -63,14 +72,12 @@ fn groups(parts: &[Part]) -> Result<Vec<&Group>, Failure> {
             (*first, *known) = (path, group);
         }
     }
-    for (part, group) in
-        parts.iter().filter_map(|part| Some((part, part.inspected.lvm.as_ref()?.group.as_ref()?)))
-    {
+    for (path, group) in texts() {
         let newest = groups.iter().find(|(_, known)| known.id == group.id);
         if let Some((_, newest)) = newest.filter(|(_, newest)| newest.seqno > group.seqno) {
             output::note(&format!(
                 "note: {}: its metadata of the volume group {} are older (seqno {}, the newest {}) and not used",
-                part.path.display(),
+                path.display(),
                 group.shown_name(),
                 group.seqno,
                 newest.seqno
@@ -125,12 +132,15 @@ fn one(all: Vec<Named>, groups: &[&Group], volume: Option<&str>) -> Result<Volum
     }
 }
 
-/// The members of a volume in the places of the devices that they begin on, and what else was given.
-fn members(parts: Vec<Part>, volume: &Volume) -> Result<Vec<Part>, Failure> {
-    let is_physical =
-        |part: &&Part| part.inspected.lvm.as_ref().is_some_and(|seen| seen.is_whole());
+/// The members of a volume in the places of the devices that they begin on, and what else was given. Devices that are
+/// left out have no part in any.
+fn members(parts: Vec<Part>, volume: &Volume, without: &[PathBuf]) -> Result<Vec<Part>, Failure> {
+    let is_physical = |part: &&Part| {
+        let is_whole = part.inspected.lvm.as_ref().is_some_and(|seen| seen.is_whole());
+        is_whole && !without.contains(&part.path)
+    };
     let physical: Vec<&Part> = parts.iter().filter(is_physical).collect();
-    let mut members = looked(volume, &physical)?;
+    let Told { mut members, older } = looked(volume, &physical)?;
     let used: Vec<PathBuf> = members
         .iter()
         .flat_map(|one| one.pieces.iter().map(|piece| physical[piece.given].path.clone()))
@@ -146,24 +156,55 @@ fn members(parts: Vec<Part>, volume: &Volume) -> Result<Vec<Part>, Failure> {
         for one in here {
             all.push(member(one, &physical)?);
         }
-        if !used.contains(&part.path) {
-            all.push(part.clone());
+        let copy = older.iter().find(|one| physical[one.given].path == part.path);
+        match copy {
+            Some(copy) => all.push(older_copy(part, copy, &physical[copy.newer].path)),
+            None if !used.contains(&part.path) => all.push(part.clone()),
+            None => {}
         }
     }
     Ok(all)
 }
 
+/// A device of which another that was given is a newer copy.
+fn older_copy(part: &Part, copy: &Older, newer: &Path) -> Part {
+    let why = format!("an older copy of {} ({})", newer.display(), copy.what);
+    let told = Membership { why: Some(why), ..Membership::default() };
+    let inspected = Inspected {
+        sectors: part.inspected.sectors,
+        of_volume: Some(Box::new(told)),
+        ..Inspected::default()
+    };
+    Part { path: part.path.clone(), inspected, lower: None }
+}
+
 /// What stands on physical volumes of the members of a volume.
-fn looked(volume: &Volume, physical: &[&Part]) -> Result<Vec<Member>, Failure> {
+fn looked(volume: &Volume, physical: &[&Part]) -> Result<Told, Failure> {
     let open = |part: &&Part| Disk::open(&part.path);
     let mut disks = physical.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    let id =
-        |part: &&Part| part.inspected.lvm.as_ref().map(|seen| seen.id.clone()).unwrap_or_default();
-    let ids = physical.iter().map(id);
+    let device = |(part, disk): (&&Part, _)| {
+        let is_of = |group: &&Group| volume.name.starts_with(&format!("{}/", group.name));
+        let seqno = group(part).filter(is_of).map(|group| group.seqno);
+        let id = part.inspected.lvm.as_ref().map(|seen| seen.id.clone()).unwrap_or_default();
+        Device { id, seqno, source: disk }
+    };
     let disks = disks.iter_mut().map(|disk| disk as &mut dyn Source);
-    let mut devices: Vec<_> = ids.zip(disks).collect();
-    let found = volume.members(&mut devices);
-    found.map_err(|why| Failure::failed(format!("volume {}: {why}", volume.shown_name())))
+    let mut devices: Vec<_> = physical.iter().zip(disks).map(device).collect();
+    volume.members(&mut devices).map_err(|untold| {
+        let why = match untold {
+            Untold::Why(why) => why,
+            Untold::Copies(given) => {
+                let path = |given: &usize| physical[*given].path.display().to_string();
+                let paths: Vec<_> = given.iter().map(path).collect();
+                format!(
+                    "{} are copies of one physical volume, and nothing tells which of them is the newest; leave the \
+                     others out with --without",
+                    paths.join(" and ")
+                )
+            }
+        };
+        Failure::failed(format!("volume {}: {why}", volume.shown_name()))
+    })
 }
 
 /// A member, which is the range of a device or several such ranges, one behind the other.
@@ -250,8 +291,8 @@ fn failed(one: &DmSuperblock) -> impl Iterator<Item = usize> {
 /// A volume's members on one device.
 fn here(volume: &Volume, path: &Path, seen: &Seen) -> Vec<Member> {
     let Ok(mut disk) = Disk::open(path) else { return Vec::new() };
-    let device: &mut dyn Source = &mut disk;
-    volume.members(&mut [(seen.id.clone(), device)]).unwrap_or_default()
+    let device = Device { id: seen.id.clone(), seqno: None, source: &mut disk };
+    volume.members(&mut [device]).map(|told| told.members).unwrap_or_default()
 }
 
 /// Where an image lies, in words: physical volumes by their names in the group.

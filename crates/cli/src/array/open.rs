@@ -282,7 +282,7 @@ pub(super) fn parts(options: &Members) -> Result<Vec<Part>, Failure> {
         ddf::choose(&mut parts, options.volume.as_deref())?;
         return Ok(parts);
     }
-    lvm::choose(parts, options.volume.as_deref())
+    lvm::choose(parts, options)
 }
 
 /// What an array holds.

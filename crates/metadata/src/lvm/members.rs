@@ -1,8 +1,11 @@
 //! What physical volumes say of a RAID volume, as superblocks of md.
 
+use std::collections::BTreeMap;
+
 use raidlab_core::{Sector, Sectors};
 
 use super::Extent;
+use super::copies::{Device, Older, Untold};
 use super::superblock::{DmSuperblock, LEN};
 use super::volume::{Image, Volume};
 use crate::md::{
@@ -55,8 +58,14 @@ pub struct Member {
     pub pieces: Vec<Piece>,
 }
 
-/// Devices, each with the identity of the physical volume that it is.
-pub(super) type Devices<'a, 'b> = &'a mut [(String, &'b mut dyn Source)];
+/// What physical volumes have of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    /// Its members.
+    pub members: Vec<Member>,
+    /// Devices of which nothing is used, as newer copies of them were given.
+    pub older: Vec<Older>,
+}
 
 /// A member while it is looked at.
 struct Looked<'a> {
@@ -70,46 +79,43 @@ struct Looked<'a> {
 }
 
 impl Volume {
-    /// Its members on devices that were given, each with the identity of the physical volume that it is.
+    /// Its members on physical volumes that were given.
     ///
     /// # Errors
     /// Why nothing of the volume can be told.
-    pub fn members(
-        &self,
-        devices: &mut [(String, &mut dyn Source)],
-    ) -> Result<Vec<Member>, String> {
+    pub fn members(&self, devices: &mut [Device<'_>]) -> Result<Members, Untold> {
+        let (on, older) = self.settled(devices)?;
         let mut looked = Vec::new();
         for (place, image) in (0..).zip(&self.images) {
-            // There are several of a physical volume that was copied.
-            let holder = image.data.iter().find(|part| count(devices, part) > 0);
-            for copy in 0..holder.map_or(0, |part| count(devices, part)) {
-                looked.push(self.look((place, image), copy, devices));
+            if image.data.iter().any(|part| on.contains_key(&*part.on)) {
+                looked.push(self.look((place, image), &on, devices));
             }
         }
         let superblocks = looked.iter().filter_map(|one| one.superblock.as_ref());
         let newest = superblocks.max_by_key(|one| one.events).cloned();
         if let Some(why) = newest.as_ref().and_then(DmSuperblock::obstacle) {
-            return Err(why);
+            return Err(Untold::Why(why));
         }
         for one in &mut looked {
-            if one.why.is_none() {
-                one.why = self.differs(one);
+            if let Some(said) = one.superblock.as_ref().filter(|_| one.why.is_none()) {
+                one.why = said.obstacle().or_else(|| self.differs((one.place, one.image), said));
             }
         }
         let state = self.state(&looked, newest.as_ref());
-        let sizes: Vec<Sectors> = devices.iter().map(|(_, device)| device.sectors()).collect();
-        Ok(looked.into_iter().map(|one| self.member(one, state, &sizes)).collect())
+        let sizes: Vec<Sectors> = devices.iter().map(|device| device.source.sectors()).collect();
+        let members = looked.into_iter().map(|one| self.member(one, state, &sizes)).collect();
+        Ok(Members { members, older })
     }
 
-    /// Looks at an image, of a physical volume that was copied at one of the copies.
+    /// Looks at an image, by the devices that its physical volumes are.
     fn look<'a>(
         &self,
         (place, image): (u16, &'a Image),
-        copy: usize,
-        devices: Devices<'_, '_>,
+        on: &BTreeMap<&str, usize>,
+        devices: &mut [Device<'_>],
     ) -> Looked<'a> {
-        let data = pieces(&image.data, copy, devices);
-        let metadata = pieces(&image.metadata, copy, devices);
+        let data = pieces(&image.data, on);
+        let metadata = pieces(&image.metadata, on);
         let is_whole = data.len() == image.data.len();
         let mut looked = Looked {
             place,
@@ -141,16 +147,16 @@ impl Volume {
     }
 
     /// Why a superblock is not one of this member, if it differs from what the group says.
-    fn differs(&self, one: &Looked<'_>) -> Option<String> {
-        let said = one.superblock.as_ref()?;
-        if let Some(why) = said.obstacle() {
-            return Some(why);
-        }
-        if said.members as usize != self.images.len() || said.place != u32::from(one.place) {
+    pub(super) fn differs(
+        &self,
+        (place, image): (u16, &Image),
+        said: &DmSuperblock,
+    ) -> Option<String> {
+        if said.members as usize != self.images.len() || said.place != u32::from(place) {
             let count = self.images.len();
             return Some(format!(
-                "its superblock says that it is member {} of {}, the volume group {} of {count}",
-                said.place, said.members, one.place
+                "its superblock says that it is member {} of {}, the volume group {place} of {count}",
+                said.place, said.members
             ));
         }
         let shape = (said.level as i32, said.layout, u64::from(said.chunk));
@@ -160,7 +166,7 @@ impl Volume {
                 said.level, said.layout, said.chunk, self.level, self.layout, self.chunk
             ));
         }
-        let there: u64 = one.image.data.iter().map(|part| part.sectors).sum();
+        let there: u64 = image.data.iter().map(|part| part.sectors).sum();
         let is_within = said.data_offset.checked_add(self.used).is_some_and(|end| end <= there);
         (!is_within).then(|| "its data end behind its end".to_owned())
     }
@@ -275,22 +281,10 @@ fn identity(id: &str) -> [u8; 16] {
     std::array::from_fn(|_| bytes.next().unwrap_or(0))
 }
 
-fn on<'a>(
-    devices: &'a [(String, &mut dyn Source)],
-    part: &'a Extent,
-) -> impl Iterator<Item = usize> + 'a {
-    let all = devices.iter().enumerate();
-    all.filter(|(_, (id, _))| *id == part.on).map(|(given, _)| given)
-}
-
-fn count(devices: &[(String, &mut dyn Source)], part: &Extent) -> usize {
-    on(devices, part).count()
-}
-
 /// Where ranges lie; fewer where some of them are on no device that was given.
-fn pieces(parts: &[Extent], copy: usize, devices: &[(String, &mut dyn Source)]) -> Vec<Piece> {
+fn pieces(parts: &[Extent], on: &BTreeMap<&str, usize>) -> Vec<Piece> {
     let piece = |part: &Extent| {
-        let given = on(devices, part).nth(copy).or_else(|| on(devices, part).next())?;
+        let given = *on.get(&*part.on)?;
         Some(Piece { given, at: Sector(part.at), sectors: Sectors(part.sectors) })
     };
     parts.iter().filter_map(piece).collect()
@@ -307,12 +301,12 @@ fn bitmap(source: &mut dyn Source) -> BitmapSeen {
 }
 
 /// Ranges of devices, one behind the other.
-struct Joined<'a, 'b, 'c> {
+struct Joined<'a, 'b> {
     pieces: &'a [Piece],
-    devices: &'a mut [(String, &'c mut (dyn Source + 'b))],
+    devices: &'a mut [Device<'b>],
 }
 
-impl Source for Joined<'_, '_, '_> {
+impl Source for Joined<'_, '_> {
     fn sectors(&self) -> Sectors {
         Sectors(self.pieces.iter().map(|piece| piece.sectors.0).sum())
     }
@@ -332,9 +326,10 @@ impl Source for Joined<'_, '_, '_> {
             let there = Sectors(piece.sectors.0 - skip).bytes();
             let len = rest.len().min(usize::try_from(there).map_err(|_| Unreadable)?);
             let (now, later) = rest.split_at_mut(len);
-            let (_, device) = self.devices.get_mut(piece.given).ok_or(Unreadable)?;
+            let device = self.devices.get_mut(piece.given).ok_or(Unreadable)?;
             let sectors = Sectors(len as u64 / raidlab_core::SECTOR_BYTES);
-            let bytes = read(*device, Sector(piece.at.0 + skip), sectors).ok_or(Unreadable)?;
+            let bytes =
+                read(device.source, Sector(piece.at.0 + skip), sectors).ok_or(Unreadable)?;
             now.copy_from_slice(&bytes);
             rest = later;
             skip = 0;

@@ -10,6 +10,7 @@
 //! more memory than the device could fill. Tests: `tests/lvm.rs`, the fuzz target `lvm`, and against LVM and the kernel
 //! `crates/cli/tests/array/lvm.rs`.
 
+mod copies;
 mod group;
 mod label;
 mod members;
@@ -17,9 +18,10 @@ mod superblock;
 mod text;
 mod volume;
 
+pub use copies::{Device, Older, Untold};
 pub use group::{Extent, Group, Logical, Physical, Segment};
 pub use label::{Damage, Damaged, Seen, look};
-pub use members::{Member, Membership, Piece};
+pub use members::{Member, Members, Membership, Piece};
 pub use superblock::DmSuperblock;
 pub use text::{Node, Section, Wrong, parse};
 pub use volume::{Image, Volume};

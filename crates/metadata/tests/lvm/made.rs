@@ -3,8 +3,7 @@
 #[path = "../md/memory.rs"]
 mod memory;
 
-use raidlab_metadata::Source;
-use raidlab_metadata::lvm::{Group, Member, Volume, look};
+use raidlab_metadata::lvm::{Device, Group, Member, Members, Untold, Volume, look};
 use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, assemble};
 
 pub(crate) use memory::Disk;
@@ -259,14 +258,20 @@ pub(crate) fn volume(disks: &mut [Disk]) -> Result<Volume, String> {
     all.pop().ok_or("no volume")?.1
 }
 
+/// The members of the volume, and what else was given.
+pub(crate) fn found(disks: &mut [Disk]) -> Result<Members, Untold> {
+    let volume = volume(disks).map_err(Untold::Why)?;
+    let devices = disks.iter_mut().map(|disk| {
+        let seen = look(disk).unwrap_or_default();
+        Device { id: seen.id, seqno: seen.group.map(|group| group.seqno), source: disk }
+    });
+    let mut devices: Vec<_> = devices.collect();
+    volume.members(&mut devices)
+}
+
 /// The members of the volume.
 pub(crate) fn members(disks: &mut [Disk]) -> Result<Vec<Member>, String> {
-    let volume = volume(disks)?;
-    let ids: Vec<String> =
-        disks.iter_mut().map(|disk| look(disk).map_or_else(String::new, |seen| seen.id)).collect();
-    let devices = disks.iter_mut().map(|disk| disk as &mut dyn Source);
-    let mut devices: Vec<_> = ids.into_iter().zip(devices).collect();
-    volume.members(&mut devices)
+    found(disks).map(|found| found.members).map_err(|untold| untold.to_string())
 }
 
 /// What they say of it.

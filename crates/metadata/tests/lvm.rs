@@ -235,6 +235,15 @@ fn redundancy_that_may_be_wrong_is_not_used_unasked() {
         "{:?}",
         found.notes
     );
+    // A superblock that is not used says nothing of the others, be its events what they may.
+    let mut members = Dm::all(3);
+    members.iter_mut().for_each(|one| one.bits = 1);
+    (members[0].members, members[0].events) = (4, 50);
+    let told = told(&mut raid5().disks(&members)).expect("can be told");
+    let anyway = Allowed { dirty_degraded: true, ..Allowed::default() };
+    let found = assemble(&told, &anyway).expect("one may be lost");
+    assert_eq!((found.missing(), found.clean), (vec![0], false));
+    assert_eq!(assemble(&told, &Allowed::default()), Err(Cannot::DirtyDegraded(vec![0])));
     // Copies are read, always the same one.
     let mirror = Made { kind: "raid1", extents: 2, ..raid5() };
     let shaped =

@@ -101,7 +101,7 @@ impl Volume {
                 one.why = said.obstacle().or_else(|| self.differs((one.place, one.image), said));
             }
         }
-        let state = self.state(&looked, newest.as_ref());
+        let state = self.state(&looked);
         let sizes: Vec<Sectors> = devices.iter().map(|device| device.source.sectors()).collect();
         let members = looked.into_iter().map(|one| self.member(one, state, &sizes)).collect();
         Ok(Members { members, older })
@@ -173,15 +173,19 @@ impl Volume {
 
     /// Up to where redundancy is consistent besides what superblocks say of it, and whether that is not sure. While
     /// all members are there a bit that is set in a bitmap was set by a write that the array was stopped in; while one
-    /// is missing bits stay set.
-    fn state(&self, looked: &[Looked<'_>], newest: Option<&DmSuperblock>) -> (u64, bool) {
-        let Some(newest) = newest.filter(|_| self.level != 0) else { return (ALL, false) };
+    /// is missing bits stay set. Superblocks that are not used have no say.
+    fn state(&self, looked: &[Looked<'_>]) -> (u64, bool) {
+        if self.level == 0 {
+            return (ALL, false);
+        }
+        let used = || looked.iter().filter(|one| one.why.is_none());
+        let superblocks = used().filter_map(|one| one.superblock.as_ref());
+        let Some(newest) = superblocks.max_by_key(|one| one.events) else { return (0, false) };
         let is_recent = |one: &&Looked<'_>| {
             let events = one.superblock.as_ref().map(|said| said.events);
-            one.why.is_none()
-                && events.is_some_and(|events| events.saturating_add(1) >= newest.events)
+            events.is_some_and(|events| events.saturating_add(1) >= newest.events)
         };
-        let recent = || looked.iter().filter(is_recent);
+        let recent = || used().filter(is_recent);
         let has_bits = |one: &Looked<'_>| match &one.bitmap {
             BitmapSeen::Found(head, bits) => head.events < newest.events || *bits != Some(0),
             BitmapSeen::None | BitmapSeen::Lost => true,

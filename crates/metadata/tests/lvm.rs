@@ -132,6 +132,21 @@ fn what_is_damaged_is_named_with_its_byte() {
     assert!(look(&mut Disk(Vec::new())).is_none());
 }
 
+/// LVM keeps no text up to date in an area that it was told to ignore.
+#[test]
+fn an_area_that_lvm_ignores_holds_nothing() {
+    let mut disk = physical(1, &Made::raid5().text(), 600);
+    disk.0[AREA + 60] = 1;
+    seal(&mut disk.0);
+    let seen = look(&mut disk).expect("a label");
+    assert_eq!((seen.group, &seen.damaged[..], seen.areas, seen.ignored), (None, &[][..], 1, 1));
+    // A text that the flag has nothing to do with.
+    disk.0[AREA + 60] = 2;
+    seal(&mut disk.0);
+    let seen = look(&mut disk).expect("a label");
+    assert_eq!((seen.group.is_some(), seen.ignored), (true, 0));
+}
+
 #[test]
 fn members_lie_where_the_text_says() {
     let mut disks = Made::raid5().disks(&Dm::all(3));

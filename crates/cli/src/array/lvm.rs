@@ -322,8 +322,11 @@ pub(super) fn text(path: &Path, seen: &Seen) -> Option<String> {
         line("Damaged", damaged.to_string());
     }
     let Some(group) = &seen.group else {
-        let what =
-            if seen.areas == 0 { "none on this device" } else { "none, or none that can be used" };
+        let what = match seen.areas {
+            0 => "none on this device",
+            areas if areas == seen.ignored => "ignored on this device (pvchange --metadataignore)",
+            _ => "none, or none that can be used",
+        };
         line("Metadata", what.into());
         return Some(text + "\n");
     };

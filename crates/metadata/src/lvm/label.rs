@@ -22,6 +22,8 @@ const AREA: &[u8] = b" LVM2 x[5A%r0N*>";
 const HEAD: u64 = 512;
 /// The longest text that is read: that of some 100,000 volumes.
 const LONGEST: u64 = 64 << 20;
+/// A flag of a text's place: LVM does not keep the text there up to date.
+const IGNORED: u32 = 1;
 /// Areas of data or of metadata that are looked for.
 const MOST_AREAS: usize = 16;
 
@@ -83,6 +85,9 @@ pub struct Seen {
     pub id: String,
     /// Areas for metadata that it has.
     pub areas: usize,
+    /// Of these the ones that LVM does not use (`pvchange --metadataignore y`), nor does anything here: their texts are
+    /// of any age.
+    pub ignored: usize,
     /// The newest metadata on it, if there are any.
     pub group: Option<Group>,
     /// What of it cannot be used.
@@ -167,7 +172,10 @@ pub fn look(device: &mut dyn Source) -> Option<Seen> {
     seen.areas = if data > MOST_AREAS { 0 } else { areas.len() };
     for (at, size) in areas.into_iter().take(seen.areas) {
         match area(device, at, size) {
-            Ok(Some(group)) if seen.group.as_ref().is_none_or(|one| one.seqno < group.seqno) => {
+            Ok(Held::Ignored) => seen.ignored += 1,
+            Ok(Held::Group(group))
+                if seen.group.as_ref().is_none_or(|one| one.seqno < group.seqno) =>
+            {
                 seen.group = Some(group);
             }
             Ok(_) => {}
@@ -177,8 +185,15 @@ pub fn look(device: &mut dyn Source) -> Option<Seen> {
     Some(seen)
 }
 
-/// The metadata that an area holds; `None` of one that holds none yet.
-fn area(device: &mut dyn Source, at: u64, size: u64) -> Result<Option<Group>, Damaged> {
+/// What an area of metadata holds.
+enum Held {
+    Nothing,
+    /// Nothing that counts.
+    Ignored,
+    Group(Group),
+}
+
+fn area(device: &mut dyn Source, at: u64, size: u64) -> Result<Held, Damaged> {
     let broken = |damage| Damaged { what: "the area of metadata", at, damage };
     let head = bytes(device, at, HEAD).ok_or_else(|| broken(Damage::Unreadable))?;
     let (stored, computed) = (u32_at(&head, 0), checksum(head[4..].iter().copied()));
@@ -192,8 +207,11 @@ fn area(device: &mut dyn Source, at: u64, size: u64) -> Result<Option<Group>, Da
         return Err(broken(Damage::Kind("it says that it lies elsewhere, or is of another size")));
     }
     let (offset, len, stored) = (u64_at(&head, 40), u64_at(&head, 48), u32_at(&head, 56));
+    if u32_at(&head, 60) & IGNORED != 0 {
+        return Ok(Held::Ignored);
+    }
     if offset == 0 {
-        return Ok(None);
+        return Ok(Held::Nothing);
     }
     let begins = at.saturating_add(offset);
     let broken = |damage| Damaged { what: "the text of metadata", at: begins, damage };
@@ -213,5 +231,5 @@ fn area(device: &mut dyn Source, at: u64, size: u64) -> Result<Option<Group>, Da
     }
     let section = text::parse(&all).map_err(|wrong| broken(Damage::Text(wrong)))?;
     let group = Group::new(&section, stored);
-    group.map(Some).map_err(|what| broken(Damage::Lacks(what)))
+    group.map(Held::Group).map_err(|what| broken(Damage::Lacks(what)))
 }

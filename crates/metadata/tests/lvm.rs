@@ -285,6 +285,20 @@ fn a_member_may_lie_in_several_ranges() {
     assert_eq!(place(0), (Role::Member(0), 0, 2 * EXTENT));
     assert_eq!(place(1), (Role::Member(1), START + 5 * EXTENT, START + 10 * EXTENT));
     assert_eq!(place(2), (Role::Member(2), 0, 2 * EXTENT));
+    // A device that ends within a range, or before one: its superblock still counts, its data do not.
+    for (of, place, sectors) in
+        [(3, 0, START + 5 * EXTENT - 1), (3, 0, START), (2, 2, START + 2 * EXTENT + 3)]
+    {
+        let whole = disks[of].0.clone();
+        disks[of].0.truncate(sectors as usize * 512);
+        let all = told(&mut disks).expect("can be told");
+        assert!(all[place].superblock().is_some());
+        let assembly = assemble(&all, &Allowed::default()).expect("one may be lost");
+        assert_eq!(assembly.missing(), [place as u16]);
+        let out: Vec<_> = assembly.out.iter().map(|out| (out.given, out.why.clone())).collect();
+        assert_eq!(out, [(place, Why::TooSmall(Sectors(2 * EXTENT)))]);
+        disks[of].0 = whole;
+    }
     // Half of the first is lost.
     disks.remove(3);
     let all = told(&mut disks).expect("can be told");

@@ -218,7 +218,7 @@ impl Volume {
         let whole: u64 = one.pieces.iter().map(|piece| piece.sectors.0).sum();
         let (start, sectors) = match &one.pieces[..] {
             [piece] => (piece.at.0, sizes.get(piece.given).copied().unwrap_or_default()),
-            _ => (0, Sectors(whole)),
+            pieces => (0, self.there(pieces, one.superblock.as_ref(), sizes)),
         };
         let mut inspected =
             Inspected { sectors, of_volume: Some(Box::new(told)), ..Inspected::default() };
@@ -230,6 +230,22 @@ impl Volume {
             inspected.bitmap = one.bitmap;
         }
         Member { place: one.place, inspected, pieces: one.pieces }
+    }
+
+    /// Sectors of several ranges that are there: up to where one is cut off, and then in no case enough, as nothing of
+    /// that range could be opened.
+    fn there(&self, pieces: &[Piece], said: Option<&DmSuperblock>, sizes: &[Sectors]) -> Sectors {
+        let needed = said.map_or(0, |said| said.data_offset).saturating_add(self.used);
+        let mut there = 0;
+        for piece in pieces {
+            let size = sizes.get(piece.given).map_or(0, |size| size.0);
+            let part = size.saturating_sub(piece.at.0).min(piece.sectors.0);
+            there += part;
+            if part < piece.sectors.0 {
+                return Sectors(there.min(needed.saturating_sub(1)));
+            }
+        }
+        Sectors(there)
     }
 
     /// The same as a superblock of md; of a raid0 without superblocks by what the group says alone.

@@ -404,6 +404,27 @@ fn copies_are_told_apart_before_ranges_are_put_together() {
 }
 
 #[test]
+fn what_pvmove_moves_is_named() {
+    let text = Made::raid5().text();
+    let moving = text.replacen("stripes = [\"pv0\", 1]", "stripes = [\"pvmove0\", 0]", 1).replacen(
+        "lv_rimage_1 {",
+        "pvmove0 {\nid = \"MOVE\"\nstatus = [\"READ\", \"PVMOVE\", \"LOCKED\"]\nsegment1 {\n\
+         start_extent = 0\nextent_count = 2\ntype = \"mirror\"\nmirror_count = 2\n\
+         mirrors = [\"pv0\", 1, \"pv3\", 1]\n}\n}\nlv_rimage_1 {",
+        1,
+    );
+    let group = group(&mut [physical(0, &moving, 512)]).expect("is read");
+    assert!(group.logical.contains_key("pvmove0"));
+    let volumes = group.volumes();
+    assert_eq!(volumes.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["lv"]);
+    let why = volumes[0].1.as_ref().expect_err("is not read");
+    assert!(
+        why.contains("a pvmove of lv_rimage_0 is under way or was interrupted (pvmove0)"),
+        "{why}"
+    );
+}
+
+#[test]
 fn what_is_not_read_is_named() {
     let why = |made: Made| {
         let mut disks = made.disks(&Dm::all(3));

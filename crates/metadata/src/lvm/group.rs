@@ -153,6 +153,9 @@ impl Group {
             else {
                 return Err(wrong());
             };
+            if self.logical.get(on).is_some_and(Logical::is_pvmove) {
+                return Err(under_way(&shown, on));
+            }
             let physical = self.physical.get(on).ok_or_else(wrong)?;
             let from = u64::try_from(*from).map_err(|_| wrong())?;
             let end = from.checked_add(one.extents).filter(|end| *end <= physical.extents);
@@ -176,7 +179,21 @@ impl Group {
     }
 }
 
+/// Where extents are being moved, which of their copies is the newest is known to LVM only.
+fn under_way(shown: &str, on: &str) -> String {
+    let on = printable(on.as_bytes());
+    format!(
+        "a pvmove of {shown} is under way or was interrupted ({on}); LVM goes on with it when the volume is \
+         activated, or takes it back with pvmove --abort"
+    )
+}
+
 impl Logical {
+    /// Whether pvmove made it for what it moves.
+    pub(super) fn is_pvmove(&self) -> bool {
+        self.flags.iter().any(|flag| flag == "PVMOVE")
+    }
+
     fn new(said: &Section) -> Result<Self, String> {
         let flags = ["status", "flags"].into_iter().flat_map(|list| said.texts(list));
         let mut segments = said

@@ -141,10 +141,13 @@ const fn copies(layout: u32) -> u64 {
 
 impl Group {
     /// Its RAID volumes by name, each with why it cannot be read where that is so. Volumes of other types are not among
-    /// them.
+    /// them, nor is what pvmove makes while it moves extents.
     pub fn volumes(&self) -> Vec<(String, Result<Volume, String>)> {
         let is_raid = |one: &Segment| one.kind.starts_with("raid") || one.plain_kind() == "mirror";
-        let raid = self.logical.iter().filter(|(_, one)| one.segments.first().is_some_and(is_raid));
+        let raid = self
+            .logical
+            .iter()
+            .filter(|(_, one)| !one.is_pvmove() && one.segments.first().is_some_and(is_raid));
         raid.map(|(name, one)| (name.clone(), self.volume(name, one))).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Physical volumes of LVM with a RAID volume on them.
 
 use raidlab_core::Array;
-use raidlab_metadata::lvm::{Device, Member, Untold, Volume, look, parse};
+use raidlab_metadata::lvm::{Device, Group, Member, Untold, Volume, look, parse};
 use raidlab_metadata::md::{Allowed, Inspected, Role, assemble, inspect};
 
 use crate::disk::{Disk, SECTOR};
@@ -150,11 +150,29 @@ fn device(script: &mut Script<'_>, of: usize, (kind, level, layout): (&str, u32,
     bytes
 }
 
+/// Physical volumes with this text, whatever it says of a volume that may be theirs.
+fn group(text: &[u8]) {
+    if text.len() > ROOM - TEXT {
+        return;
+    }
+    let disk = |of| {
+        let mut bytes = physical(of, text);
+        superblock(&mut bytes, of, (5, 2));
+        seal(&mut bytes);
+        Disk(bytes)
+    };
+    let mut disks: Vec<Disk> = (0..COUNT).map(disk).collect();
+    let Some(group) = look(&mut disks[0]).and_then(|seen| seen.group) else { return };
+    volumes(&group, &mut disks, &Allowed::default());
+}
+
 /// Three physical volumes that have, or look as if they had, the members of a RAID volume, and a text of any bytes.
 /// What is put in service is a member in its place, wholly on its device, and there are as many as the level needs.
+/// Bytes that are a text are also the text of such devices.
 pub fn lvm(data: &[u8]) {
     if let Ok(section) = parse(data) {
         assert_eq!(parse(data), Ok(section), "the same each time");
+        group(data);
     }
     let mut script = Script::new(data);
     let kind = KINDS[script.below(KINDS.len())];
@@ -167,10 +185,14 @@ pub fn lvm(data: &[u8]) {
     }
     let groups = seen.iter().flatten().filter_map(|seen| seen.group.as_ref());
     let Some(newest) = groups.max_by_key(|group| group.seqno).cloned() else { return };
-    for (_, volume) in newest.volumes() {
+    volumes(&newest, &mut disks, &allowed);
+}
+
+fn volumes(group: &Group, disks: &mut [Disk], allowed: &Allowed) {
+    for (_, volume) in group.volumes() {
         let Ok(volume) = volume else { continue };
-        if let Ok(members) = members(&volume, &mut disks) {
-            judge(&disks, &volume, &members, &allowed);
+        if let Ok(members) = members(&volume, disks) {
+            judge(disks, &volume, &members, allowed);
         }
     }
 }

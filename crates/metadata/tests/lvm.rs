@@ -480,6 +480,43 @@ fn what_is_not_read_is_named() {
     assert_eq!((found.sectors, found.used), (4 * EXTENT, 2 * EXTENT));
 }
 
+/// Ranges whose lengths, alone or together, are more than can be counted: in an image, or in its metadata.
+#[test]
+fn lengths_that_cannot_be_counted_are_refused() {
+    let text = Made::raid5().text();
+    // That of the physical volumes.
+    let text = text.replace("pe_count = 10\n", &format!("pe_count = {}\n", i64::MAX));
+    let one = "segment1 {\nstart_extent = 0\nextent_count = 2\ntype = \"striped\"\nstripe_count = 1\n\
+               stripes = [\"pv0\", 1]\n}\n";
+    assert!(text.contains(one));
+    let ranges = |count: u64, extents: u64| {
+        let range = |n: u64| {
+            one.replace("segment1", &format!("segment{}", n + 1))
+                .replace("start_extent = 0", &format!("start_extent = {}", n * extents))
+                .replace("extent_count = 2", &format!("extent_count = {extents}"))
+        };
+        (0..count).map(range).collect::<String>()
+    };
+    let meta =
+        one.replace("extent_count = 2", "extent_count = 1").replace("\"pv0\", 1", "\"pv0\", 0");
+    let long_meta = meta.replace("extent_count = 1", &format!("extent_count = {}", 1_u64 << 54));
+    for (changed, of) in [
+        (text.replacen(one, &ranges(3, 1 << 58), 1), "lv_rimage_0"),
+        (text.replacen(one, &ranges(3, 1 << 50), 1), "lv_rimage_0"),
+        (text.replacen(one, &ranges(1, 1 << 51), 1), "lv_rimage_0"),
+        (text.replacen(&meta, &long_meta, 1), "lv_rmeta_0"),
+    ] {
+        assert_ne!(changed, text);
+        let mut disks = Made::raid5().disks(&Dm::all(3));
+        for (of, disk) in disks.iter_mut().enumerate() {
+            let bytes = physical(of, &changed, 600).0;
+            disk.0[..START as usize * 512].copy_from_slice(&bytes[..START as usize * 512]);
+        }
+        let error = told(&mut disks).expect_err("cannot be");
+        assert!(error.contains(&format!("the ranges of {of} cannot be")), "{error}");
+    }
+}
+
 /// Numbers that are the same in each run.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use raidlab_core::SECTOR_BYTES;
+
 use super::text::{Node, Section};
 use crate::printable;
+
+/// Sectors that can be counted in bytes, too.
+const MOST_SECTORS: u64 = u64::MAX / SECTOR_BYTES;
 
 /// A physical volume of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,8 +171,12 @@ impl Group {
             let sectors = |extents: u64| extents.checked_mul(self.extent);
             let at = sectors(from).and_then(|from| from.checked_add(physical.start));
             let (at, sectors) = at.zip(sectors(one.extents)).ok_or_else(wrong)?;
-            // Nothing that is read may lie where numbers end.
-            at.checked_add(sectors).ok_or_else(wrong)?;
+            // No range, nor all of them together, may reach to where numbers of bytes end.
+            let all_sectors = next.checked_mul(self.extent);
+            let ends = [at.checked_add(sectors), all_sectors];
+            if !ends.into_iter().all(|end| end.is_some_and(|end| end <= MOST_SECTORS)) {
+                return Err(wrong());
+            }
             match all.last_mut() {
                 Some(last) if last.on == physical.id && last.at + last.sectors == at => {
                     last.sectors += sectors;

@@ -227,8 +227,9 @@ fn redundancy_that_may_be_wrong_is_not_used_unasked() {
     let raid5 = Made::raid5;
     let notes = without(&|_| {}, raid5()).expect("clean").notes;
     assert_eq!(notes, Vec::<String>::new());
-    let dirty: [(&str, Change<'_>); 4] = [
+    let dirty: [(&str, Change<'_>); 5] = [
         ("a bit", &|all| all[2].bits = 1),
+        ("a bitmap that lacks bits", &|all| all[2].bitmap_state = 2),
         ("resync", &|all| all.iter_mut().for_each(|one| one.synced = 16)),
         ("an old bitmap", &|all| all[0].bitmap_events = 19),
         ("grown", &|all| all.iter_mut().for_each(|one| one.sectors = EXTENT)),

@@ -187,7 +187,9 @@ impl Volume {
         };
         let recent = || used().filter(is_recent);
         let has_bits = |one: &Looked<'_>| match &one.bitmap {
-            BitmapSeen::Found(head, bits) => head.events < newest.events || *bits != Some(0),
+            BitmapSeen::Found(head, bits) => {
+                head.is_stale() || head.events < newest.events || *bits != Some(0)
+            }
             BitmapSeen::None | BitmapSeen::Lost => true,
         };
         let is_rebuilding =

@@ -188,6 +188,7 @@ pub(crate) struct Dm {
     /// Bits that are set in the bitmap, of which each stands for 8 sectors.
     pub(crate) bits: u32,
     pub(crate) bitmap_events: u64,
+    pub(crate) bitmap_state: u8,
 }
 
 impl Dm {
@@ -205,6 +206,7 @@ impl Dm {
             sectors: 2 * EXTENT,
             bits: 0,
             bitmap_events: 20,
+            bitmap_state: 0,
         }
     }
 
@@ -237,6 +239,7 @@ impl Dm {
         put(&mut bytes, 4100, &4_u32.to_le_bytes());
         put(&mut bytes, 4096 + 24, &self.bitmap_events.to_le_bytes());
         put(&mut bytes, 4096 + 40, &(2 * EXTENT).to_le_bytes());
+        bytes[4096 + 48] = self.bitmap_state;
         put(&mut bytes, 4096 + 52, &4096_u32.to_le_bytes());
         // Those behind the last one that counts are set, as the kernel leaves them.
         bytes[4096 + 256..][..512].fill(0xff);

@@ -6,9 +6,9 @@
 //! is told as one of md, so that the same rules decide who is believed. The tables are in `docs/md-format.md`.
 //!
 //! Fault model: any bytes at all, under right checksums too; texts of different times; copies of a physical volume. The
-//! superblock of dm-raid has no checksum: it is compared with the text. No input makes a function here panic, or use
-//! more memory than the device could fill. Tests: `tests/lvm.rs`, the fuzz target `lvm`, and against LVM and the kernel
-//! `crates/cli/tests/array/lvm.rs`.
+//! superblock of dm-raid has no checksum: it is compared with the text. No input makes a function here panic. What
+//! a text takes of the memory has a limit: that of its length, and of the names and values in it. Tests:
+//! `tests/lvm.rs`, the fuzz target `lvm`, and against LVM and the kernel `crates/cli/tests/array/lvm.rs`.
 
 mod copies;
 mod group;

@@ -5,6 +5,9 @@ use std::fmt;
 
 /// Sections within sections that are read: a group has volumes, these have segments.
 const DEEPEST: usize = 8;
+/// Names and values that are read: those of some 100,000 volumes. Each takes up to some 100 bytes of memory, of which
+/// a text may have it for two of its own.
+const MOST: usize = 1 << 21;
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,13 +100,15 @@ impl fmt::Display for Wrong {
 /// # Errors
 /// The first byte that cannot be there.
 pub fn parse(bytes: &[u8]) -> Result<Section, Wrong> {
-    let mut reader = Reader { bytes, at: 0 };
+    let mut reader = Reader { bytes, at: 0, count: 0 };
     reader.section(0)
 }
 
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Names and values that were read.
+    count: usize,
 }
 
 /// Whether a byte may stand in a name.
@@ -129,6 +134,15 @@ impl Reader<'_> {
                 byte => return Some(*byte),
             }
         }
+    }
+
+    /// Has one more name or value.
+    fn counted(&mut self) -> Result<(), Wrong> {
+        self.count += 1;
+        if self.count > MOST {
+            return self.wrong("there are more names and values than are read");
+        }
+        Ok(())
     }
 
     /// Whether this byte is next, which is then behind.
@@ -174,6 +188,7 @@ impl Reader<'_> {
     }
 
     fn name(&mut self) -> Result<String, Wrong> {
+        self.counted()?;
         let rest = &self.bytes[self.at..];
         let len = rest.iter().position(|byte| !names(*byte)).unwrap_or(rest.len());
         if len == 0 {
@@ -203,6 +218,7 @@ impl Reader<'_> {
     }
 
     fn single(&mut self) -> Result<Node, Wrong> {
+        self.counted()?;
         match self.peek() {
             Some(b'"') => self.string(),
             Some(b'-' | b'0'..=b'9') => {
@@ -279,6 +295,13 @@ mod tests {
         let number = "a number is not a whole one, or too large";
         assert_eq!(wrong("a = 1.5"), (4, number));
         assert_eq!(wrong("a = 9223372036854775808"), (4, number));
+        // A list takes a name and its values.
+        let list = |values: usize| parse(format!("a = [{}]", "0,".repeat(values)).as_bytes());
+        assert!(list(MOST - 1).is_ok());
+        let many = "there are more names and values than are read";
+        assert_eq!(list(MOST).err(), Some(Wrong { at: 5 + 2 * (MOST - 1), what: many }));
+        let sections: String = (0..=MOST).map(|n| format!("{n}{{}}")).collect();
+        assert_eq!(parse(sections.as_bytes()).err().map(|wrong| wrong.what), Some(many));
         assert_eq!(
             wrong(&"a {".repeat(100)).1,
             "sections lie deeper within each other than LVM makes them"

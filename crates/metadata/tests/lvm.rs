@@ -4,7 +4,9 @@
 #[path = "lvm/made.rs"]
 mod made;
 
-use raidlab_core::{Sector, Sectors};
+use raidlab_core::{Layout, Level, Sector, Sectors};
+use raidlab_metadata::Source;
+use raidlab_metadata::geom::Creation;
 use raidlab_metadata::lvm::{Extent, Group, Older, Untold, Volume, look};
 use raidlab_metadata::md::{Allowed, Cannot, Role, Why, assemble, inspect};
 
@@ -561,10 +563,35 @@ fn any_bytes_under_right_checksums_are_answered() {
     assert!(read > 1000 && put_together > 500, "{read}, {put_together}");
 }
 
-/// A superblock of md, or a label of GEOM, counts before LVM's.
+/// A superblock of md counts before LVM's. A label of GEOM hides a physical volume neither where it can be used nor
+/// where it cannot.
 #[test]
-fn inspect_finds_it_where_nothing_else_is() {
+fn inspect_finds_it_beside_labels_of_geom() {
     let mut disk = physical(0, &Made::raid5().text(), 512);
+    let is_whole = |disk: &mut Disk| inspect(disk).lvm.is_some_and(|seen| seen.is_whole());
+    assert!(is_whole(&mut disk) && inspect(&mut disk).array().is_none());
+    let end = disk.0.len() - 512;
+    disk.0[end..][..12].copy_from_slice(b"GEOM::MIRROR");
+    disk.0[end + 16] = 4;
     let found = inspect(&mut disk);
-    assert!(found.lvm.as_ref().is_some_and(|seen| seen.is_whole()) && found.array().is_none());
+    assert!(found.lvm.is_some() && found.geom.is_none());
+    // The label of LVM is no better.
+    let mut both = Disk(disk.0.clone());
+    both.0[700] ^= 1;
+    let found = inspect(&mut both);
+    assert!(found.lvm.is_none() && found.geom.is_some());
+    // One that can be used.
+    let label = Creation {
+        layout: Layout::new(Level::Raid1, 2),
+        name: "gm".into(),
+        id: 1,
+        devices: [(disk.sectors(), 3), (disk.sectors(), 4)].into(),
+        sector: Sectors(1),
+    };
+    let label = label.labels().expect("can be").labels[0].bytes();
+    disk.0[end..].fill(0);
+    disk.0[end..][..label.len()].copy_from_slice(&label);
+    let found = inspect(&mut disk);
+    assert!(found.geom.as_ref().is_some_and(|seen| seen.whole().is_some()));
+    assert!(is_whole(&mut disk) && found.array().is_some());
 }

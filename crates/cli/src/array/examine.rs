@@ -76,7 +76,11 @@ fn told(path: &Path, one: &Inspected) -> Option<String> {
     match (shown(one), &one.ddf, &one.geom, &one.lvm) {
         (Some(seen), ..) => Some(text(path, one, seen)),
         (None, Some(found), ..) => Some(ddf::text(path, found)),
-        (None, None, Some(seen), _) => geom::text(path, seen),
+        (None, None, Some(seen), Some(physical)) => {
+            let both = [geom::text(path, seen), lvm::text(path, physical)];
+            Some(both.into_iter().flatten().collect())
+        }
+        (None, None, Some(seen), None) => geom::text(path, seen),
         (None, None, None, Some(seen)) => lvm::text(path, seen),
         (None, None, None, None) => None,
     }
@@ -445,11 +449,10 @@ fn as_json(path: &Path, inspected: &Inspected) -> Value {
         if let Some(found) = &inspected.ddf {
             return merged(device, ddf::as_json(found));
         }
-        if let Some(seen) = &inspected.geom {
-            return merged(device, geom::as_json(seen));
-        }
-        if let Some(seen) = &inspected.lvm {
-            return merged(device, lvm::as_json(path, seen));
+        let label = inspected.geom.as_ref().map(|seen| geom::as_json(seen));
+        let physical = inspected.lvm.as_ref().map(|seen| lvm::as_json(path, seen));
+        if label.is_some() || physical.is_some() {
+            return [label, physical].into_iter().flatten().fold(device, merged);
         }
         return merged(device, json!({ "md": false, "reason": why_not(inspected) }));
     };

@@ -23,10 +23,20 @@ use crate::output;
 type Named = (String, Result<Volume, String>);
 
 /// Has physical volumes tell of a RAID volume of their group, as members of md's would. Where a device has a superblock
-/// of md, or no group has a RAID volume, nothing is changed.
+/// of md, or no group has a RAID volume, nothing is changed; nor where one has a label of GEOM that can be used, unless
+/// a volume is asked for.
 pub(super) fn choose(parts: Vec<Part>, options: &Members) -> Result<Vec<Part>, Failure> {
     let volume = options.volume.as_deref();
     let is_md = parts.iter().any(|part| part.inspected.superblock().is_some());
+    let is_labelled = |part: &&Part| part.inspected.geom.is_some() && group(part).is_some();
+    if let Some(part) = parts.iter().find(is_labelled).filter(|_| volume.is_none() && !is_md) {
+        output::note(&format!(
+            "note: {} has a GEOM label and is a physical volume of LVM, too: the label counts; --volume GROUP/VOLUME \
+             reads a RAID volume of LVM",
+            part.path.display()
+        ));
+        return Ok(parts);
+    }
     let groups = if is_md { Vec::new() } else { groups(&parts, &options.without)? };
     let all: Vec<Named> = groups.iter().flat_map(|group| volumes(group)).collect();
     if volume.is_none() && all.is_empty() {

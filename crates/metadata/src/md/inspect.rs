@@ -77,7 +77,8 @@ pub struct Inspected {
     pub ddf: Option<Box<Ddf>>,
     /// The label of GEOM that it carries, where it has neither a superblock of md nor anything of DDF.
     pub geom: Option<Box<geom::Seen>>,
-    /// What it carries of LVM as a physical volume, where it has none of these.
+    /// What it carries of LVM as a physical volume, where it has none of these: a label of GEOM that cannot be used
+    /// is not told of beside a physical volume, one that can be is.
     pub lvm: Option<Box<lvm::Seen>>,
     /// Of a member of a RAID volume of LVM what its superblock does not say.
     pub of_volume: Option<Box<lvm::Membership>>,
@@ -117,9 +118,14 @@ pub fn inspect(device: &mut dyn Source) -> Inspected {
         found.ddf = ddf::look(device).map(Box::new);
         if found.ddf.is_none() {
             found.geom = geom::look(device).map(Box::new);
-        }
-        if found.ddf.is_none() && found.geom.is_none() {
             found.lvm = lvm::look(device).map(Box::new);
+        }
+        let is_physical = found.lvm.as_ref().is_some_and(|seen| seen.is_whole());
+        match found.geom.as_ref().map(|seen| seen.whole().is_some()) {
+            // What another use of the device left.
+            Some(false) if is_physical => found.geom = None,
+            Some(_) if !is_physical => found.lvm = None,
+            _ => {}
         }
         return found;
     };

@@ -126,19 +126,31 @@ fn one(all: Vec<Named>, groups: &[&Group], volume: Option<&str>) -> Result<Volum
             Err(Failure::input(format!("{what} {}: give GROUP/VOLUME of {listed}", shown(volume))))
         }
         (None, _) => {
-            let volume = volume.unwrap_or_default();
-            let own = volume.split_once('/').map_or(volume, |(_, own)| own);
-            let other = groups.iter().find_map(|group| group.logical.get(own)?.segments.first());
-            let what = match other {
-                Some(one) => format!(
-                    "the volume {} is of type {}; of LVM only RAID volumes are read",
-                    shown(volume),
-                    shown(&one.kind)
-                ),
-                None => format!("the volume groups have no volume {}", shown(volume)),
-            };
+            let what = no_such_volume(groups, volume.unwrap_or_default());
             Err(Failure::input(format!("--volume: {what}; RAID volumes: {listed}")))
         }
+    }
+}
+
+/// Why a name is that of no RAID volume.
+fn no_such_volume(groups: &[&Group], volume: &str) -> String {
+    let shown = |name: &str| printable(name.as_bytes());
+    let (of, own) = match volume.split_once('/') {
+        Some((of, own)) => (Some(of), own),
+        None => (None, volume),
+    };
+    let is_meant = |group: &&&Group| of.is_none_or(|of| group.name == of);
+    if let Some(of) = of.filter(|_| !groups.iter().any(|group| is_meant(&group))) {
+        return format!("none of the devices has metadata of a volume group {}", shown(of));
+    }
+    let mut meant = groups.iter().filter(is_meant);
+    match meant.find_map(|group| group.logical.get(own)?.segments.first()) {
+        Some(one) => format!(
+            "the volume {} is of type {}; of LVM only RAID volumes are read",
+            shown(volume),
+            shown(&one.kind)
+        ),
+        None => format!("the volume groups have no volume {}", shown(volume)),
     }
 }
 

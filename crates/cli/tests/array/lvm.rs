@@ -211,6 +211,9 @@ vgchange -q -an vg >/dev/null 2>&1
 fn what_is_said(set: &Set) {
     let all = set.devices(&[]);
     set.export("other", &all, &[]).refused(&["have no volume other; RAID volumes: vg/v0, vg/v1, "]);
+    let other_group =
+        "none of the devices has metadata of a volume group xx; RAID volumes: vg/v0, ";
+    set.export("xx/v0", &all, &[]).refused(&[other_group]);
     set.export("vg/plain", &all, &[]).refused(&["plain is of type striped; of LVM only RAID"]);
     array(&["status"], &all)
         .refused(&["several RAID volumes of LVM, say which with --volume: vg/v0"]);

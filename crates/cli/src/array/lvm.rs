@@ -63,12 +63,16 @@ fn groups<'a>(parts: &'a [Part], without: &[PathBuf]) -> Result<Vec<&'a Group>, 
     let is_left_out = |path: &Path| without.iter().any(|one| one == path);
     let has_others = texts().any(|(path, _)| !is_left_out(path));
     let texts = || texts().filter(|(path, _)| !(has_others && is_left_out(path)));
-    for (path, group) in texts() {
-        let Some((first, known)) = groups.iter_mut().find(|(_, known)| known.id == group.id) else {
+    // Old ones may differ from each other as they like.
+    let is_newest = |group: &Group| {
+        texts().all(|(_, other)| other.id != group.id || other.seqno <= group.seqno)
+    };
+    for (path, group) in texts().filter(|(_, group)| is_newest(group)) {
+        let Some((first, known)) = groups.iter().find(|(_, known)| known.id == group.id) else {
             groups.push((path, group));
             continue;
         };
-        if group.seqno == known.seqno && group.checksum != known.checksum {
+        if group.checksum != known.checksum {
             return Err(Failure::failed(format!(
                 "{} and {} have different metadata of the volume group {} with seqno {}: two halves each went on \
                  without the other; give the devices of one",
@@ -77,9 +81,6 @@ fn groups<'a>(parts: &'a [Part], without: &[PathBuf]) -> Result<Vec<&'a Group>, 
                 group.shown_name(),
                 group.seqno
             )));
-        }
-        if group.seqno > known.seqno {
-            (*first, *known) = (path, group);
         }
     }
     for (path, group) in texts() {

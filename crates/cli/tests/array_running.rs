@@ -275,6 +275,7 @@ fn an_overlay_keeps_all_that_is_written() {
     let run = harness.assemble(&devices, &["--overlay", &overlay]);
     assert!(harness.status().contains("\"missing\": 1"), "what was recorded is found");
     harness.stop(run);
+    cut_short(&harness, &devices, &overlay);
     let other = harness.assembling(&["1", "0"], &["--overlay", &overlay]).output().unwrap();
     assert_eq!(other.status.code(), Some(2), "the overlay of other devices");
     let none = harness.assembling(&devices, &["--overlay", &harness.path("0")]).output().unwrap();
@@ -291,6 +292,22 @@ fn an_overlay_keeps_all_that_is_written() {
     let told = String::from_utf8(old.stderr).unwrap();
     assert!(old.status.code() == Some(3) && told.contains("was written to since"), "{told}");
     assert!(harness.bytes(&devices) == before);
+}
+
+/// An overlay that was cut off anywhere is refused and left as it is: nothing is filled up with zeroes.
+fn cut_short(harness: &Harness, devices: &[&str], overlay: &str) {
+    let whole = fs::read(overlay).unwrap();
+    let head = 4096;
+    for len in [whole.len() - 1, whole.len() / 2, head + 1, head] {
+        fs::write(overlay, &whole[..len]).unwrap();
+        let mut run = harness.assembling(devices, &["--overlay", overlay]);
+        let ran = run.stderr(Stdio::piped()).output().unwrap();
+        let told = String::from_utf8(ran.stderr).unwrap();
+        let words = format!("was cut short: it ends at byte {len} instead of {}", whole.len());
+        assert!(ran.status.code() == Some(1) && told.contains(&words), "{told}");
+        assert!(fs::read(overlay).unwrap() == whole[..len]);
+    }
+    fs::write(overlay, whole).unwrap();
 }
 
 /// What is only read is not written meanwhile; who writes already is left alone, with a note.

@@ -92,12 +92,14 @@ pub(super) fn open(paths: &[PathBuf], overlay: &Path) -> Result<Vec<Member>, Fai
     })?;
     let failed_below = |error| Failure::failed(format!("an overlay's members: {error}"));
     let head = head(&mut disks).map_err(failed_below)?;
-    match known {
-        None => file.write_all_at(&head, 0).map_err(failed)?,
-        Some(known) => fits(&known, &head, paths, overlay)?,
-    }
     let sizes: Vec<u64> = disks.iter().map(|disk| disk.sectors().bytes()).collect();
-    let maps = maps(&file, &sizes).map_err(failed)?;
+    let maps = match known {
+        None => new_maps(&file, &sizes, &head).map_err(failed)?,
+        Some(known) => {
+            fits(&known, &head, paths, overlay)?;
+            known_maps(&file, &sizes, overlay)?
+        }
+    };
     let overlay = Arc::new(Mutex::new(Overlay { file, maps, failed: None }));
     let member = |(number, (disk, held)): (usize, (Disk, ReadHold))| {
         let (sectors, overlay) = (disk.sectors(), Arc::clone(&overlay));
@@ -203,7 +205,8 @@ fn identity(found: &Inspected) -> [u8; 16] {
     }
 }
 
-fn maps(file: &File, sizes: &[u64]) -> io::Result<Vec<Map>> {
+/// Maps without a bit, and where the last block ends.
+fn maps(sizes: &[u64]) -> (Vec<Map>, u64) {
     let mut at = BLOCK;
     let mut maps = Vec::new();
     for size in sizes {
@@ -215,11 +218,31 @@ fn maps(file: &File, sizes: &[u64]) -> io::Result<Vec<Map>> {
         map.blocks = at;
         at += size.next_multiple_of(BLOCK);
     }
-    if file.metadata()?.len() < at {
-        file.set_len(at)?;
+    (maps, at)
+}
+
+/// A new file gets its length, then its head: one that has a head and is shorter was cut.
+fn new_maps(file: &File, sizes: &[u64], head: &[u8]) -> io::Result<Vec<Map>> {
+    let (maps, end) = maps(sizes);
+    file.set_len(end)?;
+    file.write_all_at(head, 0)?;
+    Ok(maps)
+}
+
+/// The maps of a file that is there. What was cut off of it is nowhere: zeroes would be in its place.
+fn known_maps(file: &File, sizes: &[u64], overlay: &Path) -> Result<Vec<Map>, Failure> {
+    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", overlay.display()));
+    let (mut maps, end) = maps(sizes);
+    let there = file.metadata().map_err(failed)?.len();
+    if there < end {
+        return Err(Failure::failed(format!(
+            "{} was cut short: it ends at byte {there} instead of {end}, and what was written there is lost; give a \
+             whole copy of it, or name a new file",
+            overlay.display()
+        )));
     }
     for map in &mut maps {
-        file.read_exact_at(&mut map.bits, map.at)?;
+        file.read_exact_at(&mut map.bits, map.at).map_err(failed)?;
     }
     Ok(maps)
 }

@@ -20,7 +20,7 @@ use crate::progress::Bar;
 const STEP: u64 = 8 << 20;
 /// Zeroes of so many bytes become a hole.
 const HOLE: usize = 64 << 10;
-/// Where something cannot be read, so much is given up at least.
+/// Where something cannot be read, so much is given up at least, and whole blocks of the array.
 const LEAST: u64 = 4096;
 /// Ranges that are told of.
 const TOLD: usize = 20;
@@ -167,7 +167,9 @@ fn read(
         return Err(Failure::failed(error).and(hint));
     }
     let len = into.len() as u64;
-    if len <= LEAST {
+    let block = u64::from(engine.array().logical_block()) * SECTOR_BYTES;
+    let least = LEAST.next_multiple_of(block);
+    if len <= least {
         into.fill(0);
         match lost.last_mut() {
             Some((start, before)) if *start + *before == at => *before += len,
@@ -175,7 +177,7 @@ fn read(
         }
         return Ok(());
     }
-    let half = (len / 2).next_multiple_of(LEAST).min(len - 1);
+    let half = (len / 2).next_multiple_of(least);
     let (first, second) = into.split_at_mut(half as usize);
     read(engine, at, first, skip, lost)?;
     read(engine, at + half, second, skip, lost)
@@ -183,4 +185,34 @@ fn read(
 
 fn is_of_the_medium(error: &EngineError) -> bool {
     matches!(error.kind(), EngineErrorKind::MediaError)
+}
+
+#[cfg(test)]
+mod tests {
+    use raidlab_core::{Config, Layout, Level, MemberIndex, Sectors};
+    use raidlab_engine::{Member, MemoryMember};
+
+    use super::*;
+
+    /// Blocks of raid3 are as large as all members' sectors together, larger than what is given up otherwise.
+    #[test]
+    fn what_cannot_be_read_is_given_up_in_blocks_of_the_array() {
+        for (sector, members, block) in [(8, 5, 16384), (1, 5, 4096), (1, 17, 8192)] {
+            let mut config =
+                Config::uniform(Layout::new(Level::Raid3, members), Sectors(sector * 24));
+            config.members.iter_mut().for_each(|member| member.logical_block = sector as u32);
+            let count = usize::from(members);
+            let disk = || MemoryMember::new(Sectors(sector * 24)).map(Member::from).unwrap();
+            let disks = || (0..count).map(|n| (n > 0).then(disk)).collect::<Vec<_>>();
+            // One sector of a member beside one that is missing.
+            let bad = [(MemberIndex(1), Sector(sector * 9), Sectors(sector))];
+            let mut engine = Engine::read_only(&config, disks(), &bad).unwrap();
+            let mut bytes = vec![1; engine.array().capacity().bytes() as usize];
+            let mut lost = Vec::new();
+            read(&mut engine, 0, &mut bytes, true, &mut lost).unwrap();
+            let stripe = sector * 512 * u64::from(members - 1);
+            assert_eq!(lost, [(9 * stripe / block * block, block)], "{sector} {members}");
+            assert!(read(&mut engine, 0, &mut bytes, false, &mut lost).is_err());
+        }
+    }
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raidlab_core::contract::{IoOp, IoOutcome};
-use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+use raidlab_core::{Sector, Sectors};
 use raidlab_engine::{Member, MemberRequest, MemberStore, ReadHold};
 
 use super::disk::{Disk, LOOKED_AT};
@@ -247,6 +247,34 @@ fn known_maps(file: &File, sizes: &[u64], overlay: &Path) -> Result<Vec<Map>, Fa
     Ok(maps)
 }
 
+/// What failed.
+#[derive(Debug)]
+enum Failed {
+    /// The device cannot be read where it must be.
+    Device,
+    /// The file.
+    File(io::Error),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl Failed {
+    /// What it is to who asked: of a write a device with a bad place is still there, without the file nothing is.
+    fn outcome(&self, op: IoOp, first_bad: Sector) -> IoOutcome {
+        match (self, op) {
+            (Self::File(error), _) if error.kind() == io::ErrorKind::StorageFull => {
+                IoOutcome::NoSpace
+            }
+            (Self::Device, _) | (_, IoOp::Read) => IoOutcome::MediaError { first_bad },
+            (Self::File(_), _) => IoOutcome::Gone,
+        }
+    }
+}
+
 impl Overlay {
     fn has(&self, number: usize, block: u64) -> bool {
         self.maps[number].bits[(block / 8) as usize] >> (block % 8) & 1 == 1
@@ -303,7 +331,9 @@ impl Layered {
         Ok(())
     }
 
-    fn write(&self, overlay: &mut Overlay, at: u64, from: &[u8]) -> io::Result<()> {
+    /// Of a block of which a part is written the rest comes from the device; what is written need not be read there,
+    /// and may be just what cannot be.
+    fn write(&self, overlay: &mut Overlay, at: u64, from: &[u8]) -> Result<(), Failed> {
         let length = self.sectors.bytes();
         let mut done = 0;
         while done < from.len() {
@@ -315,7 +345,11 @@ impl Layered {
             let whole = BLOCK.min(length - start) as usize;
             if !overlay.has(self.number, block) && len < whole {
                 let mut bytes = vec![0; whole];
-                self.base.read_exact_at(&mut bytes, start)?;
+                let (before, rest) = bytes.split_at_mut((here - start) as usize);
+                let behind = &mut rest[len..];
+                let read = self.base.read_exact_at(before, start);
+                let read = read.and_then(|()| self.base.read_exact_at(behind, here + len as u64));
+                read.map_err(|_| Failed::Device)?;
                 overlay.file.write_all_at(&bytes, blocks + start)?;
             }
             overlay.file.write_all_at(&from[done..done + len], blocks + here)?;
@@ -327,7 +361,7 @@ impl Layered {
         Ok(())
     }
 
-    fn carry_out(&self, request: &MemberRequest) -> io::Result<Option<Vec<u8>>> {
+    fn carry_out(&self, request: &MemberRequest) -> Result<Option<Vec<u8>>, Failed> {
         let mut overlay = self.overlay();
         let (at, len) = (request.at().bytes(), request.len().bytes() as usize);
         match request.op() {
@@ -364,14 +398,8 @@ impl MemberStore for Layered {
         match self.carry_out(&request) {
             Ok(Some(bytes)) => request.complete_read(&bytes),
             Ok(None) => request.complete(IoOutcome::Ok),
-            Err(error) => {
-                let first_bad = Sector(request.at().bytes() / SECTOR_BYTES);
-                let is_full = error.kind() == io::ErrorKind::StorageFull;
-                let outcome = match request.op() {
-                    _ if is_full => IoOutcome::NoSpace,
-                    IoOp::Read => IoOutcome::MediaError { first_bad },
-                    _ => IoOutcome::Gone,
-                };
+            Err(failed) => {
+                let outcome = failed.outcome(request.op(), request.at());
                 request.complete(outcome);
             }
         }
@@ -401,5 +429,45 @@ mod tests {
         overlay.flush().unwrap();
         assert!(!overlay.maps[0].is_dirty);
         std::fs::remove_file(&scratch).unwrap();
+    }
+
+    /// Of a block of which one sector can be read, all others may be written, and that one not alone.
+    #[test]
+    fn what_is_written_need_not_be_read() {
+        let name = |what: &str| {
+            let own = format!("raidlab-overlay-{what}-{}", std::process::id());
+            std::env::temp_dir().join(own)
+        };
+        let open = |path: &Path| {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(path)
+                .unwrap()
+        };
+        let (below, beside) = (name("below"), name("beside"));
+        let base = open(&below);
+        // What lies behind the end cannot be read, as what is bad.
+        base.write_all_at(&[7; 512], 0).unwrap();
+        let (maps, _) = maps(&[BLOCK]);
+        let overlay = Overlay { file: open(&beside), maps, failed: None };
+        let held = ReadHold::take(&base, &below).unwrap();
+        let overlay = Arc::new(Mutex::new(overlay));
+        let layered = Layered { base, _held: held, sectors: Sectors(8), number: 0, overlay };
+        let mut overlay = layered.overlay();
+        let failed = layered.write(&mut overlay, 0, &[1; 512]).unwrap_err();
+        let first_bad = Sector(0);
+        assert_eq!(failed.outcome(IoOp::Write, first_bad), IoOutcome::MediaError { first_bad });
+        assert!(!overlay.has(0, 0));
+        layered.write(&mut overlay, 512, &[2; 7 * 512]).map_err(|_| "cannot be written").unwrap();
+        let mut read = [0; BLOCK as usize];
+        layered.read(&overlay, 0, &mut read).unwrap();
+        assert!(read[..512] == [7; 512] && read[512..].iter().all(|byte| *byte == 2));
+        drop(overlay);
+        for path in [below, beside] {
+            std::fs::remove_file(path).unwrap();
+        }
     }
 }

@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use raidlab_core::layout::MOST_MEMBERS;
 use raidlab_core::{Layout, Level, Sectors, Size};
 use raidlab_metadata::lvm::{
-    Device, DmSuperblock, Group, Member, Members as Told, Membership, Older, Piece, Seen, Untold,
-    Volume,
+    Device, DmSuperblock, Group, Member, Members, Membership, Older, Piece, Seen, Untold, Volume,
 };
 use raidlab_metadata::md::{ALL, Assembly, Inspected, Place};
 use raidlab_metadata::{Source, printable};
 use serde_json::{Value, json};
 
-use super::args::Members;
+use super::args;
 use super::disk::Disk;
 use super::open::Found;
 use super::stack::Part;
@@ -25,7 +24,7 @@ type Named = (String, Result<Volume, String>);
 /// Has physical volumes tell of a RAID volume of their group, as members of md's would. Where a device has a superblock
 /// of md, or no group has a RAID volume, nothing is changed; nor where one has a label of GEOM that can be used, unless
 /// a volume is asked for.
-pub(super) fn choose(parts: Vec<Part>, options: &Members) -> Result<Vec<Part>, Failure> {
+pub(super) fn choose(parts: Vec<Part>, options: &args::Members) -> Result<Vec<Part>, Failure> {
     let volume = options.volume.as_deref();
     let is_md = parts.iter().any(|part| part.inspected.superblock().is_some());
     let is_labelled = |part: &&Part| part.inspected.geom.is_some() && group(part).is_some();
@@ -163,7 +162,7 @@ fn members(parts: Vec<Part>, volume: &Volume, without: &[PathBuf]) -> Result<Vec
         is_whole && !without.contains(&part.path)
     };
     let physical: Vec<&Part> = parts.iter().filter(is_physical).collect();
-    let Told { mut members, older } = looked(volume, &physical)?;
+    let Members { mut members, older } = looked(volume, &physical)?;
     let used: Vec<PathBuf> = members
         .iter()
         .flat_map(|one| one.pieces.iter().map(|piece| physical[piece.given].path.clone()))
@@ -202,7 +201,7 @@ fn older_copy(part: &Part, copy: &Older, newer: &Path) -> Part {
 }
 
 /// What stands on physical volumes of the members of a volume.
-fn looked(volume: &Volume, physical: &[&Part]) -> Result<Told, Failure> {
+fn looked(volume: &Volume, physical: &[&Part]) -> Result<Members, Failure> {
     let open = |part: &&Part| Disk::open(&part.path);
     let mut disks = physical.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let device = |(part, disk): (&&Part, _)| {
@@ -465,4 +464,45 @@ fn volume_as_json(name: &str, group: &Group, volume: &Volume, here: &[Member]) -
         "synchronised": !volume.is_not_synced,
         "images": volume.images.iter().enumerate().map(member).collect::<Value>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(path: &str, seqno: u64, checksum: u32) -> Part {
+        let group = Group {
+            name: "vg".into(),
+            id: "GROUP".into(),
+            seqno,
+            checksum,
+            extent: 8,
+            physical: Default::default(),
+            logical: Default::default(),
+        };
+        let seen = Seen { id: path.into(), group: Some(group), ..Seen::default() };
+        let inspected = Inspected { lvm: Some(Box::new(seen)), ..Inspected::default() };
+        Part { path: path.into(), inspected, lower: None }
+    }
+
+    /// Whatever the order, old texts may differ, those with the highest `seqno` may not.
+    #[test]
+    fn the_newest_texts_alone_must_be_the_same() {
+        let texts = [part("a", 5, 1), part("b", 5, 2), part("c", 7, 3), part("d", 7, 4)];
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let parts = order.map(|one| texts[one].clone());
+            let found = groups(&parts, &[]).expect("the newest are the same");
+            assert_eq!(found.iter().map(|group| group.seqno).collect::<Vec<_>>(), [7]);
+            let [mut old, newest, other] = [0, 2, 3].map(|one| texts[one].clone());
+            old.path = "old".into();
+            let parts = order.map(|one| [&old, &newest, &other][one].clone());
+            assert!(groups(&parts, &[]).is_err(), "two halves");
+            // One half is left out.
+            let found = groups(&parts, &["d".into()]).expect("the newest are the same");
+            assert_eq!(found.iter().map(|group| group.checksum).collect::<Vec<_>>(), [3]);
+        }
+        // Where all are left out they have a say nevertheless.
+        let all: Vec<PathBuf> = ["a", "b", "c"].map(PathBuf::from).into();
+        assert_eq!(groups(&texts[..3], &all).expect("the newest is one")[0].seqno, 7);
+    }
 }

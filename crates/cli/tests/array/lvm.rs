@@ -204,7 +204,37 @@ vgchange -q -an vg >/dev/null 2>&1
         }
     }
     what_is_said(&set);
+    copies_are_told_apart(&set);
     assert!(contents(&set.files) == before, "reading changed a device");
+}
+
+/// Of a volume whose members lie in two ranges each, with two copies of a device of it.
+fn copies_are_told_apart(set: &Set) {
+    let all = set.devices(&[]);
+    let clone = set.path("clone");
+    let mut bytes = fs::read(&set.files[1]).unwrap();
+    // What of the volume's data is read from the copy is wrong.
+    for at in (MIB as usize..bytes.len()).step_by(4096) {
+        let is_metadata = bytes[at..].starts_with(b"DmRd") || bytes[at..].starts_with(b"bitm");
+        bytes[at + 2048] ^= u8::from(!is_metadata);
+    }
+    fs::write(&clone, &bytes).unwrap();
+    let first = [std::slice::from_ref(&clone), &all].concat();
+    let last = [&all, std::slice::from_ref(&clone)].concat();
+    for devices in [&first, &last] {
+        set.fails("v5", devices, "are copies of one physical volume");
+        set.holds("v5", "v5", devices, &["--without", &clone]);
+    }
+    for at in superblocks(Path::new(&clone), 5) {
+        bytes[at + 16] = bytes[at + 16].saturating_sub(2);
+    }
+    fs::write(&clone, &bytes).unwrap();
+    for devices in [&first, &last] {
+        set.holds("v5", "v5", devices, &[]);
+        let ran = array(&["status", "--volume", "v5"], devices).good();
+        let words = format!("not used  {clone}: an older copy of {}", all[1]);
+        assert!(ran.stdout.contains(&words), "{}", ran.stdout);
+    }
 }
 
 /// What is printed and refused.

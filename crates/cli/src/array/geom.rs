@@ -190,7 +190,7 @@ pub(super) fn create(options: &Create, layout: Layout) -> Result<(), Failure> {
         name: options.name.clone().unwrap_or_else(|| "array".into()),
         id: number()?,
         devices: targets.iter().map(device).collect::<Result<_, Failure>>()?,
-        sector: Sectors(1),
+        sector: sector(targets.iter().map(|target| target.sector)).map_err(Failure::input)?,
     };
     let made = creation.labels().map_err(Failure::input)?;
     if made.kind.is_redundant() && options.overwrite && !options.assume_clean {
@@ -200,7 +200,7 @@ pub(super) fn create(options: &Create, layout: Layout) -> Result<(), Failure> {
     let writes = approve(options, &targets.iter().collect::<Vec<_>>())?;
     if writes {
         targets.iter().try_for_each(Target::clear_old)?;
-        write(&targets, &made)?;
+        write(&targets, &made, creation.sector)?;
     }
     output::print(&told(options, writes, &creation, &made))
 }
@@ -229,9 +229,23 @@ fn at(target: &Target, error: &io::Error) -> Failure {
     Failure::failed(format!("{}: {error}", target.path.display()))
 }
 
+/// What a sector of each disk has: labels stand in the last one, and of a mirror and of raid3 they say one size for
+/// all.
+fn sector(mut of: impl Iterator<Item = Sectors>) -> Result<Sectors, String> {
+    let one = of.next().unwrap_or(Sectors(1));
+    match of.find(|other| *other != one) {
+        None => Ok(one),
+        Some(other) => Err(format!(
+            "disks with sectors of {} and of {} bytes cannot be of one array of GEOM",
+            one.bytes(),
+            other.bytes()
+        )),
+    }
+}
+
 /// Writes the labels; when that fails those that were written go again.
-fn write(targets: &[Target], made: &Made) -> Result<(), Failure> {
-    let place = |label: &Label| label.provider_bytes - SECTOR_BYTES;
+fn write(targets: &[Target], made: &Made, sector: Sectors) -> Result<(), Failure> {
+    let place = |label: &Label| label.provider_bytes.saturating_sub(sector.bytes());
     let all = || targets.iter().zip(&made.labels);
     let written = all().try_for_each(|(target, label)| {
         let written = target.file.write_all_at(&label.bytes(), place(label));
@@ -255,4 +269,16 @@ fn told(options: &Create, writes: bool, creation: &Creation, made: &Made) -> Str
         text.push_str(&format!("  member {place}  {}\n", path.display()));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_for_sectors_of_one_size() {
+        let of = |sizes: &[u64]| sector(sizes.iter().map(|size| Sectors(*size)));
+        assert_eq!((of(&[1, 1]), of(&[8, 8, 8])), (Ok(Sectors(1)), Ok(Sectors(8))));
+        assert!(of(&[8, 8, 1]).is_err_and(|why| why.contains("of 4096 and of 512 bytes")));
+    }
 }

@@ -21,6 +21,8 @@ pub(super) struct Target {
     pub(super) path: PathBuf,
     pub(super) file: File,
     pub(super) sectors: Sectors,
+    /// What one sector of its own has.
+    pub(super) sector: Sectors,
     /// Places of superblocks that are there.
     old: Vec<Sector>,
     /// Keeps other programs, and other members, away.
@@ -79,7 +81,8 @@ pub(super) fn target(path: &Path, options: &Create) -> Result<Target, Failure> {
     let file = OpenOptions::new().read(true).write(true).open(path);
     let file = file.map_err(|error| failed(path, &error))?;
     let sectors = disk.sectors();
-    Ok(Target { path: path.to_owned(), file, sectors, old, claim, device: None })
+    let sector = Sectors(1);
+    Ok(Target { path: path.to_owned(), file, sectors, sector, old, claim, device: None })
 }
 
 fn failed(path: &Path, error: &io::Error) -> Failure {
@@ -118,8 +121,9 @@ fn device(path: &Path, disk: &mut Disk, options: &Create) -> Result<Target, Fail
     let file = if destructive { claim.cached_file() } else { claim.file() };
     let file = file.map_err(Failure::failed)?;
     let sectors = Sectors(claim.device().size / SECTOR_BYTES);
+    let sector = Sectors(u64::from(claim.device().sector) / SECTOR_BYTES);
     let path = path.to_owned();
-    Ok(Target { path, file, sectors, old, claim: member, device: Some(claim) })
+    Ok(Target { path, file, sectors, sector, old, claim: member, device: Some(claim) })
 }
 
 impl Target {

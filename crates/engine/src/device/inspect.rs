@@ -75,10 +75,14 @@ impl Roots {
             (!text.is_empty()).then(|| text.to_string())
         };
         let serial = read(&disk.directory, "serial");
+        let sector = read(&disk.directory, "queue/logical_block_size");
         let device = Device {
             path: path.to_path_buf(),
             disk: disk.name.clone(),
             size: size_of(&own.directory),
+            sector: sector
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(raidlab_core::SECTOR_BYTES as u32),
             model: read(&disk.directory, "device/model"),
             serial: serial.or_else(|| read(&disk.directory, "device/serial")),
             by_id: Vec::new(),
@@ -372,7 +376,9 @@ mod tests {
         fake.write("sys/devices/sdd/queue/rotational", "1\n");
         let mut device = fake.look("8:48");
         assert_eq!((device.model.as_deref(), device.size), (Some("Disk 1"), 1 << 20));
-        assert!(device.rotational && device.name == "sdd");
+        assert!(device.rotational && device.name == "sdd" && device.sector == 512);
+        fake.write("sys/devices/sda/queue/logical_block_size", "4096\n");
+        assert_eq!((fake.look("8:0").sector, fake.look("8:2").sector), (4096, 4096));
         device.by_id = vec!["/dev/disk/by-id/ata-Disk_1-S-1".into()];
         assert_eq!(device.identities(), ["S-1", "ata-Disk_1-S-1"]);
         let part = fake.look("8:2");

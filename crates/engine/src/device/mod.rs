@@ -117,6 +117,8 @@ pub struct Device {
     pub disk: String,
     /// Bytes.
     pub size: u64,
+    /// Bytes of one of its own sectors: what it reads and writes at least.
+    pub sector: u32,
     /// The maker's name for it.
     pub model: Option<String>,
     /// Its serial number; none for partitions.

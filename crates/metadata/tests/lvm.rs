@@ -478,8 +478,11 @@ fn what_is_not_read_is_named() {
     // Of copies every member has that room, as `lvconvert --stripes` left it: 48 extents with 4 of room of 6 members
     // are a volume of 24.
     let images = (0..4).map(|on| vec![(on, 1, 3)]).collect();
-    let copies = Made { kind: "raid10+RESHAPE+RESHAPE_DATA_OFFSET", extents: 8, images, ..shaped };
+    let kind = "raid10+RESHAPE+RESHAPE_DATA_OFFSET";
+    let segment = "reshape_count = 1\ndata_copies = 1\n";
+    let copies = Made { kind, extents: 8, segment, images, ..shaped };
     let found: Volume = volume(&mut copies.disks(&Dm::all(4))).expect("is read");
+    assert_eq!(found.layout, 0x102);
     assert_eq!((found.sectors, found.used), (4 * EXTENT, 2 * EXTENT));
 }
 

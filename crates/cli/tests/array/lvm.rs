@@ -430,3 +430,45 @@ fn repaired(set: &Set) {
         }
     }
 }
+
+/// Its members have room that the change of shape left, and its text says one copy, which LVM takes for two.
+#[test]
+fn a_raid10_that_got_stripes_is_read() {
+    const TEST: &str = "a_raid10_that_got_stripes_is_read";
+    let Some(guest) = lvm_and_guest_or_skip(TEST) else { return };
+    let set = Set::new("lvm-raid10", 6);
+    // The kernel has its new length when it is started again.
+    let script = format!(
+        "{SCRIPT}does <<END
+pvcreate -q $DEVS
+vgcreate -q -s 256k vg $DEVS
+lvcreate -y -q -W n -Z n -n ten -l 8 --type raid10 -i 2 -m 1 -I 64k vg
+END
+fill ten
+mv $SHARE/ten $SHARE/before
+does <<END
+lvconvert -q -y --stripes 3 vg/ten
+END
+until dmsetup status vg-ten | grep -q ' idle '; do :; done
+does <<END
+vgchange -q -an vg
+vgchange -q -ay vg
+END
+dd if=/dev/vg/ten of=$SHARE/ten bs=256k iflag=direct 2>/dev/null
+does <<END
+vgchange -q -an vg
+END
+"
+    );
+    guest.run(&script, &set.files, &set.directory.path().join("share")).expect_success(TEST);
+    let [before, after] =
+        ["before", "ten"].map(|name| fs::read(set.path(&format!("share/{name}"))));
+    let (before, after) = (before.unwrap(), after.unwrap());
+    assert_eq!((before.len() as u64, after.len() as u64), (2 * MIB, 3 * MIB));
+    assert!(after.starts_with(&before));
+    set.holds("ten", "ten", &set.devices(&[]), &[]);
+    for lost in 0..6 {
+        set.holds("ten", "ten", &set.devices(&[lost]), &[]);
+    }
+    set.fails("ten", &set.devices(&[2, 3]), "cannot be read without member 2 and 3");
+}

@@ -277,8 +277,9 @@ fn kind(segment: &Segment) -> Result<(i32, u32), String> {
     if level != 10 {
         return Ok((level, layout));
     }
-    match segment.said.number("data_copies").unwrap_or(2) {
-        copies @ 1..=255 => Ok((level, layout | copies as u32)),
+    // LVM writes 1 when it has changed the shape, and takes it for 2.
+    match segment.said.number("data_copies").map_or(2, |copies| copies.max(2)) {
+        copies @ 2..=255 => Ok((level, layout | copies as u32)),
         _ => Err("the number of its copies cannot be".into()),
     }
 }

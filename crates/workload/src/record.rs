@@ -461,6 +461,9 @@ mod tests {
         assert!(record.deviation() < 1e-15 && record.over_2s == 0);
         record.add_equal(2, 0, Nanos::from_millis(6_000));
         assert_eq!((record.over_2s, record.quantile(0.5)), (2, Some(Nanos(3))));
+        // Each of them by itself, not all together.
+        record.add_equal(1_000, 0, Nanos::from_millis(12_000));
+        assert_eq!((record.over_2s, record.over_10s), (2, 0));
     }
 
     #[test]

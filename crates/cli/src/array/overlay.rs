@@ -431,31 +431,51 @@ mod tests {
         std::fs::remove_file(&scratch).unwrap();
     }
 
+    fn open(path: &Path) -> File {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).open(path).unwrap()
+    }
+
+    /// A device of so many sectors which begins with these bytes, and an overlay beside it. No other test has its name.
+    fn layered(own: &str, bytes: &[u8], sectors: Sectors) -> (Layered, [PathBuf; 2]) {
+        let name = |what: &str| {
+            let own = format!("raidlab-overlay-{own}-{what}-{}", std::process::id());
+            std::env::temp_dir().join(own)
+        };
+        let paths = [name("below"), name("beside")];
+        let base = open(&paths[0]);
+        base.write_all_at(bytes, 0).unwrap();
+        let (maps, _) = maps(&[sectors.bytes()]);
+        let overlay = Overlay { file: open(&paths[1]), maps, failed: None };
+        let held = ReadHold::take(&base, &paths[0]).unwrap();
+        let overlay = Arc::new(Mutex::new(overlay));
+        (Layered { base, _held: held, sectors, number: 0, overlay }, paths)
+    }
+
+    /// Of a block of which a part is written, wherever that lies, the rest is what the device has.
+    #[test]
+    fn what_is_not_written_of_a_block_comes_from_the_device() {
+        let base: Vec<u8> = (0..2 * BLOCK).map(|at| (at / 512) as u8 + 1).collect();
+        for (at, len) in [(0, 512), (512, 1024), (3584, 512), (3584, 1024), (0, 4096), (4096, 512)]
+        {
+            let (layered, paths) = layered("parts", &base, Sectors(16));
+            let mut overlay = layered.overlay();
+            layered.write(&mut overlay, at, &vec![0xff; len]).map_err(|_| "written").unwrap();
+            let mut expected = base.clone();
+            expected[at as usize..at as usize + len].fill(0xff);
+            let mut read = vec![0; expected.len()];
+            layered.read(&overlay, 0, &mut read).unwrap();
+            assert!(read == expected, "{len} at {at}");
+            drop(overlay);
+            paths.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        }
+    }
+
     /// Of a block of which one sector can be read, all others may be written, and that one not alone.
     #[test]
     fn what_is_written_need_not_be_read() {
-        let name = |what: &str| {
-            let own = format!("raidlab-overlay-{what}-{}", std::process::id());
-            std::env::temp_dir().join(own)
-        };
-        let open = |path: &Path| {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(path)
-                .unwrap()
-        };
-        let (below, beside) = (name("below"), name("beside"));
-        let base = open(&below);
         // What lies behind the end cannot be read, as what is bad.
-        base.write_all_at(&[7; 512], 0).unwrap();
-        let (maps, _) = maps(&[BLOCK]);
-        let overlay = Overlay { file: open(&beside), maps, failed: None };
-        let held = ReadHold::take(&base, &below).unwrap();
-        let overlay = Arc::new(Mutex::new(overlay));
-        let layered = Layered { base, _held: held, sectors: Sectors(8), number: 0, overlay };
+        let (layered, paths) = layered("bad", &[7; 512], Sectors(8));
         let mut overlay = layered.overlay();
         let failed = layered.write(&mut overlay, 0, &[1; 512]).unwrap_err();
         let first_bad = Sector(0);
@@ -466,8 +486,6 @@ mod tests {
         layered.read(&overlay, 0, &mut read).unwrap();
         assert!(read[..512] == [7; 512] && read[512..].iter().all(|byte| *byte == 2));
         drop(overlay);
-        for path in [below, beside] {
-            std::fs::remove_file(path).unwrap();
-        }
+        paths.iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 }

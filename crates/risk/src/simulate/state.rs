@@ -199,3 +199,31 @@ impl State {
         times.fold((f64::INFINITY, 0), |one, other| if other.0 < one.0 { other } else { one })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A new drive is of no bad batch and of age 0; one that was pulled by mistake comes back as it was.
+    #[test]
+    fn a_new_drive_is_of_another_batch() {
+        let layout = "raid1(3)".parse().expect("one");
+        let mut array = Array::new(&layout, raidlab_core::Sectors(1 << 30)).expect("fits");
+        let model = Model { age: 5_000.0, ..Model::plain(0.05, 10.0) };
+        let mut state = State::new(&model, &mut array, 3.0);
+        let whole = |state: &State, drive| state.expected(&model, drive, state.now + 100.0);
+        let of_batch = whole(&state, 2);
+        for (drive, is_pulled) in [(0, false), (1, true)] {
+            let units = Units { replace: 0.5, rebuild: 0.5 };
+            state.lose((&model, &mut array), drive, units, is_pulled);
+            state.now = 50.0;
+            assert_eq!(state.bring_back(&mut array, 0), drive);
+            let slot = &state.slots[usize::from(drive)];
+            let born = if is_pulled { -5_000.0 } else { 50.0 };
+            assert_eq!((slot.born, slot.clean), (born, 50.0));
+        }
+        let ratio = |drive| whole(&state, drive) / of_batch;
+        assert!((ratio(0) * 3.0 - 1.0).abs() < 1e-9, "{}", ratio(0));
+        assert!((ratio(1) - 1.0).abs() < 1e-9, "{}", ratio(1));
+    }
+}

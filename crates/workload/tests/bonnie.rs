@@ -171,7 +171,8 @@ fn three_seekers_of_1_03_share_the_tickets_and_update_their_first() {
     assert!(566_i32.abs_diff(files[1]) < 138, "{files:?}");
     let seeks = record.phase(5).expect("seeks");
     assert_eq!(seeks.reads.count + seeks.writes.count, 8192, "each has one latency");
-    assert_eq!(seeks.writes.bytes, seeks.writes.count * 2 * 8192);
+    assert_eq!(seeks.writes.bytes, seeks.writes.count * 8192);
+    assert_eq!(seeks.reads.bytes, 8192 * 8192, "with those of which the block was written");
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Simulated {
     }
 
     /// The same with runs that told too little.
-    fn with_untold(told: &[Told], drive: &DriveSpec) -> Self {
+    fn with_untold(told: &[Measured], drive: &DriveSpec) -> Self {
         let known: Vec<(f64, bool)> = told.iter().flatten().copied().collect();
         let untold = told.len() - known.len();
         let mut simulated = Self { untold, ..Self::of(&known, drive) };
@@ -135,7 +135,7 @@ pub(super) fn simulate(
     let results = run(&jobs, options, &modelled, stop, bar)?;
     let of_layout = |layout: usize| {
         let of = jobs.iter().zip(&results).filter(|(job, _)| job.layout == layout);
-        let told: Vec<Told> = of.map(|(_, told)| *told).collect();
+        let told: Vec<Measured> = of.map(|(_, told)| *told).collect();
         Simulated::with_untold(&told, drive)
     };
     Ok((0..options.layouts.len()).map(of_layout).collect())
@@ -163,7 +163,7 @@ fn jobs(options: &RiskOptions) -> Vec<Job> {
 }
 
 /// Hours of a rebuild, and whether they are extrapolated; `None` where too little was simulated to tell.
-type Told = Option<(f64, bool)>;
+type Measured = Option<(f64, bool)>;
 
 /// What each job told.
 fn run(
@@ -172,7 +172,7 @@ fn run(
     modelled: &Modelled<'_>,
     stop: &AtomicBool,
     bar: &Bar,
-) -> Result<Vec<Told>, Failure> {
+) -> Result<Vec<Measured>, Failure> {
     let told = |done: usize, at: usize| {
         let layout = &options.layouts[jobs[at].layout];
         bar.show(done, jobs.len(), format!("rebuilding {layout}"));
@@ -184,7 +184,7 @@ fn run(
 /// How often more of a load is run beside a rebuild of which too little was seen.
 const MOST_AGAIN: u32 = 20;
 
-fn one(job: &Job, options: &RiskOptions, modelled: &Modelled<'_>) -> Result<Told, Failure> {
+fn one(job: &Job, options: &RiskOptions, modelled: &Modelled<'_>) -> Result<Measured, Failure> {
     // A rebuild while nothing else goes on is one past the last workload.
     let busy = busy(options);
     let place = busy.iter().position(|load| *load == job.load);

@@ -194,8 +194,8 @@ fn runs_end_where_pages_do_and_before_marks() {
     assert_eq!(cache.absent(1, 300, 50), 50);
 }
 
-/// All memory is taken by pages that are being read. What is filled in beside them is there until something else is: who
-/// asked for it would ask again, for ever.
+/// All memory is taken by pages that are being read. What is filled in beside them is there until something else is:
+/// who asked for it would ask again, for ever.
 #[test]
 fn what_was_filled_in_last_stays_however_little_room_there_is() {
     let mut cache = Cache::new(100);

@@ -139,15 +139,17 @@ fn an_address_tells_draws_apart() {
     assert_eq!(cell("swept", &shared(&fixed)), cell("standing", &shared(&standing)));
 }
 
+/// The file of the drive that the study names.
+fn drive_file() -> &'static str {
+    let mut all = raidlab_models::builtin().iter();
+    all.find(|(name, _)| *name == "nas-8tb-7200").expect("there").1
+}
+
 #[test]
 fn the_address_depends_on_the_drive_file_and_the_version() {
     let scratch = Scratch::new("drive");
     fs::create_dir_all(&scratch.0).expect("made");
-    let drive = raidlab_models::builtin()
-        .iter()
-        .find(|(name, _)| *name == "nas-8tb-7200")
-        .expect("there")
-        .1;
+    let drive = drive_file();
     let text = STUDY.replace("nas-8tb-7200", "own.toml");
     let id = |drive: &str, version: &str| {
         fs::write(scratch.0.join("own.toml"), drive).expect("written");
@@ -165,11 +167,7 @@ fn the_address_depends_on_the_drive_file_and_the_version() {
 fn a_drive_file_that_samples_name_has_a_say() {
     let scratch = Scratch::new("sampled");
     fs::create_dir_all(&scratch.0).expect("made");
-    let drive = raidlab_models::builtin()
-        .iter()
-        .find(|(name, _)| *name == "nas-8tb-7200")
-        .expect("there")
-        .1;
+    let drive = drive_file();
     let slower = drive.replace("7200", "5400");
     assert_ne!(drive, slower);
     let (study, _) = STUDY.split_once("\n[[sweep.axes]]").expect("axes");

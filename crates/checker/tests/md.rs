@@ -115,6 +115,13 @@ fn all_are_told_who_is_out_before_a_journal_is_replayed() {
     }
 }
 
+/// A member had no room for its list of bad blocks, and when it had some, its superblock alone was written again: after
+/// the next start the listed blocks were read.
+#[test]
+fn a_list_that_found_no_room_is_written_before_its_superblock() {
+    kept(Case::Seed(30_027_545), Some(Format::ALL[4]));
+}
+
 /// A replacement had taken over, which one member alone was told of, and another one was left out: what the others were
 /// told of that was what they knew before.
 #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::TestDirectory;
 use crate::made::{Spoilt, creation, name, pattern};
 use raidlab_core::contract::{Event, IoOp, IoOutcome, Pacing, Segment, Work};
-use raidlab_core::{MemberIndex, Sector, Sectors};
+use raidlab_core::{MemberIndex, Nanos, Sector, Sectors, Settings};
 use raidlab_engine::{
     Engine, EngineErrorKind, FileMember, FileOptions, MdOptions, Member, MemberRequest,
     MemberStore, MemoryMember,
@@ -578,6 +578,48 @@ fn what_a_rebuild_lost_is_listed_until_it_is_written() {
     let found = seen(&written);
     assert!(!found.superblock().unwrap().features.has(Features::BAD_BLOCKS));
     assert_eq!(found.bad, Some(Vec::new()));
+}
+
+/// A drive that has no room for what is written to this place the second time.
+struct Full(Spoilt, u32, Sector);
+
+impl MemberStore for Full {
+    fn sectors(&self) -> Sectors {
+        self.0.sectors()
+    }
+
+    fn submit(&mut self, request: MemberRequest) {
+        let (refused, place) = (&mut self.1, self.2);
+        if request.op() == IoOp::Write && request.at() == place && *refused < 2 {
+            *refused += 1;
+            if *refused == 2 {
+                return request.complete(IoOutcome::NoSpace);
+            }
+        }
+        self.0.submit(request);
+    }
+}
+
+/// The superblock waits with it, and says nothing of a list that does not stand there.
+#[test]
+fn a_list_that_found_no_room_is_written_when_there_is_some() {
+    let all: Vec<_> =
+        created("raid1(2)", Version::V1_2, WantedBitmap::None, true).iter().map(bytes).collect();
+    let one = seen(&all[0]).superblock().unwrap().clone();
+    let (start, list) = (one.data_offset, one.beside(one.bad_blocks.offset).unwrap());
+    let source = Spoilt::new(&all[0], start + 104..start + 112);
+    let fresh = Spoilt::new(&vec![0x55; all[1].len()], 0..0);
+    let settings = Settings { room_wait: Some(Nanos::from_millis(60_000)), ..Settings::default() };
+    let options = MdOptions { settings, ..MdOptions::default() };
+    let devices = vec![Member::from(source), with(&all[1])];
+    let (mut engine, _) = Engine::assemble_md(devices, &options).unwrap();
+    engine.fail(MemberIndex(1)).unwrap();
+    engine.add(MemberIndex(1), Member::from(Full(fresh.clone(), 0, list))).unwrap();
+    finish(&mut engine);
+    engine.stop().unwrap();
+    let events = engine.take_events();
+    assert!(events.contains(&Event::WaitsForRoom(MemberIndex(1))), "{events:?}");
+    assert_eq!(seen(&fresh.bytes()).bad.as_deref(), Some(&[(Sector(104), Sectors(8))][..]));
 }
 
 /// A list in units of many sectors is believed, which is told, and neither it nor another one is written; where nothing

@@ -195,6 +195,12 @@ impl RecordWriter {
         kept.log_failed();
     }
 
+    /// What was last put for a device, but into a log, was not written, or only perhaps.
+    pub fn record_failed(&mut self, device: MemberIndex) {
+        let Some(kept) = self.places[device.at()].md_mut() else { return };
+        kept.record_failed();
+    }
+
     /// The journal of a log device of md's.
     pub fn journal(&mut self, device: MemberIndex) -> Option<&mut Journal> {
         self.places[device.at()].md_mut()?.journal_mut()

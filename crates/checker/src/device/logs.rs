@@ -91,6 +91,13 @@ impl Drives {
         }
     }
 
+    /// What was last sent of a drive's superblock or bitmap was not written, or only perhaps.
+    pub fn record_failed(&mut self, device: MemberIndex) {
+        if let Some(records) = &mut self.bytes {
+            records.writer.record_failed(device);
+        }
+    }
+
     /// Sectors of a drive's log up to where headers come around to its start, where there are several.
     #[must_use]
     pub fn log_left(&self, device: MemberIndex) -> Option<u64> {

@@ -200,6 +200,10 @@ impl Harness {
                 if !is_entry && item.more && outcome == IoOutcome::Ok && !item.ghost {
                     return self.send_part(io, meta, item.part + 1);
                 }
+                if !is_entry && outcome != IoOutcome::Ok {
+                    // As the engine has it.
+                    self.drives.record_failed(meta.member);
+                }
                 self.array.handle(self.now, Input::Completion(Completion { io, outcome }));
                 let member = meta.member;
                 if self.drives.is_md() && !self.work.iter().any(|one| one.is_record_of(member)) {

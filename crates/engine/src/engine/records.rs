@@ -69,6 +69,11 @@ impl Engine {
             }
         }
         if !self.header_done(member, outcome) {
+            if outcome != IoOutcome::Ok
+                && let Some(metadata) = &mut self.metadata
+            {
+                metadata.records.record_failed(member);
+            }
             self.complete(io, outcome);
         }
         self.turns[member.at()].busy = None;

@@ -27,6 +27,8 @@ struct Shadow {
     bytes: Vec<u8>,
     /// Of a bitmap that says that bits are missing: which pages were not written since.
     unwritten: Vec<bool>,
+    /// The page of those that was put last.
+    last: Option<usize>,
 }
 
 /// What stands on a device.
@@ -179,6 +181,21 @@ impl Kept {
         self.journal.iter_mut().for_each(Journal::failed);
     }
 
+    /// What was last put of its superblock or bitmap was not written, or only perhaps.
+    pub(crate) fn record_failed(&mut self) {
+        self.list.iter_mut().for_each(List::failed);
+        let Some(shadow) = &mut self.bitmap else { return };
+        if let Some(page) = shadow.last.take() {
+            shadow.unwritten[page] = true;
+        }
+    }
+
+    /// Something is put behind what was put last, which is written.
+    fn goes_on(&mut self) {
+        self.list.iter_mut().for_each(List::is_past);
+        self.bitmap.iter_mut().for_each(|shadow| shadow.last = None);
+    }
+
     /// The head of its bitmap.
     pub(super) fn bitmap(&self) -> Option<&Bitmap> {
         self.bitmap.as_ref().map(|shadow| &shadow.head)
@@ -227,6 +244,7 @@ impl Kept {
         (device, place, part): (usize, usize, u32),
         device_numbers: &DeviceNumbers,
     ) -> Option<Put> {
+        self.goes_on();
         if part == 0
             && let Some(shadow) = &mut self.bitmap
         {
@@ -352,10 +370,16 @@ impl Kept {
 
     /// A page of the bitmap.
     pub(super) fn put_page(&mut self, into: &mut [u8], page: u32, bits: u64) -> Option<Put> {
+        self.goes_on();
         let shadow = self.bitmap.as_mut()?;
-        let at = HEAD + PAGE * page as usize;
+        let page = page as usize;
+        let at = HEAD + PAGE * page;
         shadow.bytes.get_mut(at..at + PAGE)?.copy_from_slice(&bits.to_le_bytes());
-        shadow.unwritten.iter_mut().skip(page as usize).take(1).for_each(|one| *one = false);
+        if let Some(unwritten) = shadow.unwritten.get_mut(page)
+            && std::mem::take(unwritten)
+        {
+            shadow.last = Some(page);
+        }
         shadow.put(into, at, self.block)
     }
 
@@ -477,7 +501,7 @@ impl Shadow {
         device.read(at, &mut bytes).ok()?;
         let pages = head.bits().unwrap_or(0).div_ceil(64) as usize;
         let unwritten = if head.is_stale() { vec![true; pages] } else { Vec::new() };
-        Some(Self { at, head, bytes, unwritten })
+        Some(Self { at, head, bytes, unwritten, last: None })
     }
 
     /// What the device writes together around a byte of the bitmap.

@@ -243,7 +243,7 @@ fn a_stale_bitmap_is_stale_until_all_bits_are_written() {
     let head = (one.super_offset as usize + 16) * 512;
     disk.0[head + 52..head + 56].copy_from_slice(&4096_u32.to_le_bytes());
     writer.know(MemberIndex(0), &MD.examine(&mut disk));
-    let mut write = |record| {
+    let write = |writer: &mut RecordWriter, record| {
         let (at, payload, member) = (Sector(0), SegmentList::EMPTY, MemberIndex(0));
         let meta = MetaIo { member, record, at, payload, flush: false, fua: true };
         let mut head = vec![0; MD.head()];
@@ -252,11 +252,16 @@ fn a_stale_bitmap_is_stale_until_all_bits_are_written() {
         Bitmap::parse(&head).map(|head| head.state)
     };
     let superblock = |events| Record::Superblock(Said { events, ..Said::default() });
-    assert_eq!(write(superblock(101)), Some(2));
-    write(Record::BitmapPage { page: 1, bits: u64::MAX });
-    assert_eq!(write(superblock(102)), Some(2));
-    write(Record::BitmapPage { page: 0, bits: u64::MAX });
-    assert_eq!(write(superblock(103)), Some(0));
+    assert_eq!(write(&mut writer, superblock(101)), Some(2));
+    write(&mut writer, Record::BitmapPage { page: 1, bits: u64::MAX });
+    assert_eq!(write(&mut writer, superblock(102)), Some(2));
+    // One that found no room is written again.
+    write(&mut writer, Record::BitmapPage { page: 0, bits: u64::MAX });
+    writer.record_failed(MemberIndex(0));
+    assert_eq!(write(&mut writer, superblock(103)), Some(2));
+    writer.record_failed(MemberIndex(0));
+    write(&mut writer, Record::BitmapPage { page: 0, bits: u64::MAX });
+    assert_eq!(write(&mut writer, superblock(104)), Some(0));
 }
 
 /// Its superblock is whole, but there is no room any more for all that it says is there: no running array may take it

@@ -6,7 +6,7 @@ use raidlab_core::contract::{Admin, Pacing, PacingRule};
 use raidlab_predict::{Modelled, Pacer};
 use raidlab_results::find::is_too_little;
 use raidlab_results::statistics::student;
-use raidlab_study::{CellKey, State, StudyError};
+use raidlab_study::{CellKey, Rebuild, State, StudyError};
 
 /// A way of pacing rebuilds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,11 +143,15 @@ pub struct Outcome {
     /// Hours of the whole rebuild if it went on as it did in the run; infinite where it got nowhere, no number where
     /// too little of it was seen to tell ([`is_too_little`]).
     pub hours: f64,
-    /// Seconds that 99 of 100 requests took at most.
+    /// Seconds that 99 of 100 requests took at most; no number where the rebuild was over long before them, so that
+    /// most may have been beside none.
     pub tail: f64,
-    /// Reads and writes a second.
+    /// Reads and writes a second; no number likewise.
     pub rate: f64,
 }
+
+/// The share of a run at least that a rebuild must have gone on for its figures to be those of a rebuild.
+const BESIDE: f64 = 0.9;
 
 /// Runs a cell of a study that is rebuilt, with a setting.
 ///
@@ -175,10 +179,14 @@ pub fn run(
             rebuild.and_then(|one| one.seconds()).map_or(f64::INFINITY, |one| one.0 / 3_600.0)
         }
     };
+    let ended_early = |one: &Rebuild| one.done >= 1.0 && one.elapsed.as_secs() < BESIDE * last;
+    if sample.rebuild.as_ref().is_some_and(ended_early) {
+        return Ok(Outcome { hours, tail: f64::NAN, rate: f64::NAN });
+    }
     Ok(Outcome {
         hours,
         tail: sample.latency.map_or(0.0, |latency| latency.p99.as_secs()),
-        rate: sample.ops as f64 / sample.last_done.as_secs().max(1e-9),
+        rate: sample.ops as f64 / last.max(1e-9),
     })
 }
 
@@ -262,7 +270,8 @@ pub fn at_equal_time(ours: &[&[Outcome]], theirs: &[Outcome]) -> Option<PairedRa
     let log = |(seed, run): (usize, &Outcome)| {
         let curve = ours.iter().filter_map(|setting| setting.get(seed));
         let curve: Vec<(f64, f64)> = curve.map(|run| (run.hours, run.tail)).collect();
-        Some(libm::log(tail_at(&curve, run.hours)? / run.tail))
+        let log = libm::log(tail_at(&curve, run.hours)? / run.tail);
+        log.is_finite().then_some(log)
     };
     let logs: Vec<f64> = theirs.iter().enumerate().filter_map(log).collect();
     let count = logs.len() as f64;

@@ -53,6 +53,23 @@ fn a_rebuild_alone_is_a_full_pass() {
     }
 }
 
+/// What requests take after a rebuild has ended says nothing of what they take beside one.
+#[test]
+fn a_rebuild_that_ends_early_leaves_no_figures_of_the_foreground() {
+    let of = |member_size: &str| {
+        let text = STUDY
+            .replace("\nrounds = 1\n", &format!("\nrounds = 1\nmember_size = \"{member_size}\"\n"));
+        let text = text.replace("size = \"4g\"", "size = \"32m\"");
+        let study = parse(&text, "small").expect("is right");
+        let modelled = Modelled::new(&study, HostCosts::default()).expect("drives");
+        run(&modelled, &key(1, 0), Setting::Share(100), 3).expect("runs")
+    };
+    let (early, later) = (of("64MiB"), of("64GiB"));
+    assert!(early.hours > 0.0 && early.hours < 0.01, "{early:?}");
+    assert!(early.tail.is_nan() && early.rate.is_nan(), "{early:?}");
+    assert!(later.tail > 0.0 && later.rate > 0.0, "{later:?}");
+}
+
 /// A hot spare would take the lost drive's place at once, and the runs without a rebuild were runs beside one.
 #[test]
 fn without_a_rebuild_no_spare_stands_by() {

@@ -78,8 +78,13 @@ fn rebuilt(hours: f64) -> String {
     }
 }
 
+/// A figure that may be none.
+fn or_unknown(value: f64, shown: impl Fn(f64) -> String) -> String {
+    if value.is_nan() { "unknown".to_owned() } else { shown(value) }
+}
+
 fn chance(risk: f64) -> String {
-    if risk.is_nan() { "unknown".to_owned() } else { words::chance(risk) }
+    or_unknown(risk, words::chance)
 }
 
 pub(super) fn text(curves: &Curves<'_>) -> String {
@@ -108,12 +113,12 @@ pub(super) fn text(curves: &Curves<'_>) -> String {
             let mark = if knee == Some(at) { " <- knee" } else { "" };
             let _ = writeln!(
                 out,
-                "  {:<24} {:>9} {:>11} {:>8.2} {:>9.0}  {}{mark}",
+                "  {:<24} {:>9} {:>11} {:>8} {:>9}  {}{mark}",
                 point.setting.in_words(),
                 rebuilt(point.hours()),
-                milliseconds(point.tail()),
-                point.tail() / tail,
-                point.rate(),
+                or_unknown(point.tail(), milliseconds),
+                or_unknown(point.tail() / tail, |ratio| format!("{ratio:.2}")),
+                or_unknown(point.rate(), |rate| format!("{rate:.0}")),
                 chance(point.risk)
             );
         }
@@ -167,6 +172,13 @@ fn sentences(curves: &Curves<'_>) -> Vec<String> {
              {LEAST_REBUILT_SECONDS} s: how the array's turns go on is not told by that. Give the workload more to do, \
              such as a larger size."
         ));
+    }
+    if curves.points.iter().any(|point| point.tail().is_nan()) {
+        told.push(
+            "unknown p99: the rebuild was over before nine tenths of the work, so the figures are not those of a \
+             rebuild. Give the study a larger member_size."
+                .to_owned(),
+        );
     }
     told.extend(feedback(curves));
     told.push(

@@ -139,7 +139,7 @@ impl Decision<'_> {
             rebuilding: vote.rebuilding,
             level: vote.level,
             bits,
-            trust_parity: is_parity && missing != NOBODY && allowed,
+            trust_parity: is_parity && allowed,
             kept,
             log: &logs.entries,
             torn_log: (logs.torn.0, &logs.torn.1),

@@ -651,6 +651,20 @@ pub(super) mod tests {
         assert_eq!(PplHeader::parse(&head[..4095]), None);
     }
 
+    /// As many entries as a block has room for are a header; one that says more is none, whatever its checksum.
+    #[test]
+    fn a_header_says_no_more_entries_than_it_has_room_for() {
+        let all = vec![entry(8, 4, 4); (4096 - 544) / 24];
+        let mut head = vec![0; BLOCK];
+        emit(&mut head, (1, 2), &all);
+        assert_eq!(PplHeader::parse(&head).map(|header| header.entries), Some(all.clone()));
+        put(&mut head, RESERVED + 16, (all.len() as u32 + 1).to_le_bytes());
+        put(&mut head, RESERVED + 20, [0; 4]);
+        let checksum = !raw(!0, &head);
+        put(&mut head, RESERVED + 20, checksum.to_le_bytes());
+        assert_eq!(PplHeader::parse(&head), None);
+    }
+
     /// A device in memory.
     pub(in crate::md) struct Disk(pub(in crate::md) Vec<u8>);
 

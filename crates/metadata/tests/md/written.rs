@@ -231,6 +231,21 @@ fn bits_of_a_stale_bitmap_are_not_known() {
     assert_eq!(own.whole().unwrap().superblock.bitmap_since, 100);
 }
 
+/// Of an odd number of roles the last two bytes are added as a number of their own.
+#[test]
+fn a_checksum_covers_the_last_of_an_odd_number_of_roles() {
+    let Disk(mut bytes) = disk(&three()[0], &[]);
+    let (frame, count) = (8 * 512, 8 * 512 + 220);
+    let last = frame + 256 + 2 * 127;
+    bytes[last..last + 2].fill(0);
+    assert_eq!(bytes[last - 2..last], [0xff, 0xff], "a spare's");
+    let sum = |bytes: &[u8]| Frame::new(&bytes[frame..]).unwrap().checksum();
+    let even = sum(&bytes);
+    assert_eq!(bytes[count..count + 4], 128_u32.to_le_bytes());
+    bytes[count] = 127;
+    assert_eq!(sum(&bytes), even - 1);
+}
+
 /// It goes on saying so until all of its bits are written.
 #[test]
 fn a_stale_bitmap_is_stale_until_all_bits_are_written() {

@@ -320,6 +320,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_lead_nowhere_else() {
+        for name in ["", ".", "..", "a/b", "/", "a\0b"] {
+            assert_eq!(plain(name).expect_err(name).raw_os_error(), Some(libc::EINVAL), "{name:?}");
+        }
+        for name in ["a", "...", ".hidden", "a.b"] {
+            assert_eq!(plain(name).expect("a name").as_bytes(), name.as_bytes());
+        }
+    }
+
+    #[test]
     fn a_copy_of_the_descriptor_does_not_keep_a_lock_that_was_given_back() {
         let path = std::env::temp_dir().join(format!("raidlab-lock-{}", std::process::id()));
         let marker = Locked::take(File::create(&path).expect("made"), false).expect("free");

@@ -242,7 +242,9 @@ def test_plots_show_every_layout(study):
     assert sorted(list(line.get_xdata()) for line in intervals) == sorted(cell["ci95"] for cell in cells)
     assert plots.scaling(results).get_legend()
     assert len(plots.latencies(results).lines) == 2
-    assert plots.timeline(results, "raid1(2)").lines
+    told = next(cell["timeline"] for cell in results.cells if cell["layout"] == "raid1(2)" and cell.get("timeline"))
+    [drawn] = plots.timeline(results, "raid1(2)").lines
+    assert drawn.get_xdata()[-1] == len(told["rate"]) * told["bin_s"], "the last bin is drawn to its end"
     for refused in (lambda: results.plot("nonsense"), lambda: plots.bars(results, state="on fire")):
         with pytest.raises(raidlab.InputError):
             refused()

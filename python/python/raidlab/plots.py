@@ -111,8 +111,10 @@ def timeline(
     if not line:
         raise InputError(f"{layout!r} with {_processes(processes)}, {state}, has no timeline of {name}")
     axes = _axes(axes)
-    times = [at * line["bin_s"] for at in range(len(line["rate"]))]
-    axes.step(times, line["rate"], where="post", color=_SERIES[_layouts(results).index(layout) % 8], linewidth=1.75)
+    # Each rate holds from where its bin begins to where it ends: the last one too.
+    rates = [*line["rate"], *line["rate"][-1:]]
+    times = [at * line["bin_s"] for at in range(len(rates))]
+    axes.step(times, rates, where="post", color=_SERIES[_layouts(results).index(layout) % 8], linewidth=1.75)
     axes.set_ylim(bottom=0)
     _finish(axes, f"{name}, {_processes(processes)}, {layout}", "s", line["unit"])
     return axes

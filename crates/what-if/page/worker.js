@@ -18,11 +18,10 @@ const call = (name, text, ...more) => {
   api.release(place, length);
   return JSON.parse(json);
 };
-onmessage = async ({ data }) => {
-  if (data.module) api = (await WebAssembly.instantiate(data.module, { page })).exports;
-  serial = data.serial;
+const run = async ({ module, jobs }) => {
+  if (module) api = (await WebAssembly.instantiate(module, { page })).exports;
   let survives = false;
-  for (const [at, job] of data.jobs.entries()) {
+  for (const [at, job] of jobs.entries()) {
     // A rebuild needs something to rebuild from.
     if (job.redundant && !survives) continue;
     if (at === 0) {
@@ -34,6 +33,16 @@ onmessage = async ({ data }) => {
     const start = performance.now();
     const answer = call("run", job.study, job.rounds || 0);
     tell({ answer, job: at, seconds: (performance.now() - start) / 1000 });
+    if (answer.errors) return;
   }
   tell({ done: true });
+};
+onmessage = async ({ data }) => {
+  serial = data.serial;
+  try {
+    await run(data);
+  } catch (error) {
+    // No memory, no more stack, no module: what `failed` is not called for. After that nothing of it can be trusted.
+    tell({ defect: String(error) });
+  }
 };

@@ -1,3 +1,7 @@
 //! The tests of this crate as one program.
 
+#[path = "../../../tests/support/root.rs"]
+mod root;
+
 mod same_figures;
+mod worker;

@@ -282,8 +282,8 @@ impl World {
     /// controller the host sees one disk, and the one queue in front of that disk is of this kind.
     #[must_use]
     pub fn with_queues(mut self, spec: &QueueSpec) -> Self {
-        if let Some(controller) = &mut self.controller {
-            controller.set_queue(spec);
+        if self.controller.is_some() {
+            self.set_controller_queue(spec);
             return self;
         }
         self.queues = self.drives.iter().map(|_| Queue::new(spec)).collect();

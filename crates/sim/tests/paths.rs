@@ -7,7 +7,7 @@ use raidlab_core::{Config, Layout, Level, Nanos, Sector, Sectors, Time};
 use raidlab_models::disk::policy::ReadAhead;
 use raidlab_models::{
     ControllerSpec, Drive, DriveKind, HardDiskFigures, HardDiskSpec, LinkKind, LinkSpec, PathSpec,
-    Scheduler, WritePolicy, load,
+    QueueSpec, Scheduler, WritePolicy, load,
 };
 use raidlab_sim::{HostCosts, SimErrorKind, World};
 
@@ -588,10 +588,19 @@ fn requests_that_cannot_be_are_refused_behind_a_controller() {
 #[test]
 fn requests_to_raid3_are_cut_at_its_blocks() {
     let card = ControllerSpec::ite8212_bios("card").with_longest(Sectors(100));
-    let mut world = world(&disk(), Level::Raid3, 9).with_controller(&card).expect("can be");
-    assert_eq!(world.array().logical_block(), 8, "100 is no multiple");
-    run(&mut world, READ, (1, 1), |_| (0, 800));
-    run(&mut world, WRITE, (1, 1), |_| (8, 800));
+    let plain = world(&disk(), Level::Raid3, 9);
+    let mut cut = plain.with_controller(&card).expect("can be");
+    assert_eq!(cut.array().logical_block(), 8, "100 is no multiple");
+    run(&mut cut, READ, (1, 1), |_| (0, 800));
+    run(&mut cut, WRITE, (1, 1), |_| (8, 800));
+    // Nor does a request queue cut them elsewhere, put there before or after the controller.
+    let queue = QueueSpec { longest: Sectors(100), ..Scheduler::Deadline.spec(1) };
+    let card = card.with_longest(Sectors(4_096));
+    let before = world(&disk(), Level::Raid3, 9).with_queues(&queue).with_controller(&card);
+    let after = world(&disk(), Level::Raid3, 9).with_controller(&card);
+    for mut world in [before.expect("can be"), after.expect("can be").with_queues(&queue)] {
+        run(&mut world, READ, (1, 1), |_| (0, 800));
+    }
 }
 
 /// A scheduler in front of the one disk that waits for a process's next read is woken when that does not come.

@@ -187,7 +187,8 @@ pub struct Controller {
 
 impl Controller {
     /// An idle controller. The specification was [checked](ControllerSpec::check). `stripe` is what a
-    /// full stripe of the array holds, for levels without a block of it; `longest` is whole blocks.
+    /// full stripe of the array holds, for levels without a block of it; `longest`, of the controller and of its
+    /// request queue, is whole blocks.
     pub fn new(spec: &ControllerSpec, stripe: Sectors) -> Self {
         let mut spec = spec.clone();
         if stripe > Sectors::ZERO {
@@ -278,7 +279,8 @@ impl Controller {
         (op, at, len, fua): (DriveOp, Sector, Sectors, bool),
         process: u32,
     ) {
-        let left = len.0.div_ceil(self.spec.longest.0).max(1) as u32;
+        let longest = self.queue.spec().longest.0;
+        let left = len.0.div_ceil(longest).max(1) as u32;
         let asked = Asked { id, left, outcome: Outcome::Done };
         let slot = if let Some(slot) = self.free_asked.pop() {
             self.asked[slot as usize] = asked;
@@ -289,8 +291,8 @@ impl Controller {
         };
         let id = DriveIoId(slot);
         for piece in 0..u64::from(left) {
-            let from = piece * self.spec.longest.0;
-            let len = (len.0 - from).min(self.spec.longest.0) as u32;
+            let from = piece * longest;
+            let len = (len.0 - from).min(longest) as u32;
             let io = DriveIo { id, op, at: Sector(at.0 + from), len, fua };
             self.queue.handle(now, QueueInput::Submit { io, process });
         }
@@ -301,7 +303,7 @@ impl Controller {
         while let Some(output) = self.queue.poll() {
             match output {
                 QueueOutput::Dispatch(io) => self.take(now, io),
-                QueueOutput::Complete { id, .. } => self.piece_done(id.0),
+                QueueOutput::Complete { id, outcome } => self.piece_done(id.0, outcome),
                 QueueOutput::WakeAt(at) => {
                     self.outputs.push_back(ControllerOutput::WakeAt { what: QUEUE, at });
                 }
@@ -309,12 +311,22 @@ impl Controller {
         }
     }
 
-    fn piece_done(&mut self, slot: u32) {
+    /// The queue holds back no piece that failed: pieces are no longer than it takes, and behind a write that
+    /// failed it sends no flush. So what is not as the queue says went as the request of which it is just told.
+    fn piece_done(&mut self, slot: u32, outcome: IoOutcome) {
         let asked = &mut self.asked[slot as usize];
         asked.left -= 1;
-        if self.ending != Outcome::Done {
-            asked.outcome = self.ending;
-        }
+        asked.outcome = match (asked.outcome, outcome) {
+            (before, IoOutcome::Ok) => before,
+            (Outcome::Done, IoOutcome::MediaError { first_bad }) => {
+                Outcome::MediaError { first_bad }
+            }
+            (Outcome::MediaError { first_bad: before }, IoOutcome::MediaError { first_bad }) => {
+                Outcome::MediaError { first_bad: before.min(first_bad) }
+            }
+            (Outcome::Done, _) => self.ending,
+            (before, _) => before,
+        };
         if asked.left == 0 {
             let (id, outcome) = (asked.id, asked.outcome);
             self.free_asked.push(slot);
@@ -491,8 +503,12 @@ impl Controller {
             }
         }
         self.ending = self.works[request as usize].outcome;
-        let ended = QueueInput::Ended { id: DriveIoId(request), outcome: IoOutcome::Ok };
-        self.queue.handle(now, ended);
+        let outcome = match self.ending {
+            Outcome::Done => IoOutcome::Ok,
+            Outcome::MediaError { first_bad } => IoOutcome::MediaError { first_bad },
+            _ => IoOutcome::Gone,
+        };
+        self.queue.handle(now, QueueInput::Ended { id: DriveIoId(request), outcome });
         self.drain_queue(now);
     }
 }
@@ -500,6 +516,7 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::Scheduler;
 
     fn write(id: u32, at: u64, len: u64) -> ControllerInput {
         let (op, at, len) = (DriveOp::Write, Sector(at), Sectors(len));
@@ -637,6 +654,66 @@ mod tests {
         for id in 0..8 {
             assert_eq!(say(&mut free, write(id, u64::from(id) * 2_000, 800)).1.len(), 1);
         }
+    }
+
+    /// An old scheduler takes 512 KiB. A request of 1.5 MiB comes to the controller in pieces, of which any may fail.
+    #[test]
+    fn a_request_fails_with_any_of_its_pieces() {
+        let bad = Outcome::MediaError { first_bad: Sector(2_500) };
+        for (scheduler, pieces) in [(Scheduler::Deadline, 3), (Scheduler::MqDeadline, 2)] {
+            let card = ControllerSpec { request: Nanos::ZERO, ..ControllerSpec::bios_mirror("c") };
+            let spec = card.with_longest(Sectors(2_048)).with_scheduler(scheduler);
+            let any = (0..pieces).map(|piece| (piece, Outcome::ArrayFailed));
+            for (failing, outcome) in any.chain([(pieces - 1, bad)]) {
+                let mut controller = Controller::new(&spec, Sectors::ZERO);
+                let (op, at, len) = (DriveOp::Read, Sector(0), Sectors(3_072));
+                let read = ControllerInput::Submit { id: 7, op, at, len, fua: false, process: 0 };
+                let mut said = say(&mut controller, read);
+                for piece in 0..pieces {
+                    let request = said.1[0];
+                    let ends = if piece == failing { outcome } else { Outcome::Done };
+                    said = say(&mut controller, answered(request, ends));
+                    if piece != failing {
+                        said = say(&mut controller, ControllerInput::Transferred { request });
+                    }
+                }
+                assert_eq!(said.2, [(7, outcome)], "{scheduler}: {failing} of {pieces}");
+            }
+        }
+    }
+
+    /// Of two reads that were merged, the one before the bad sector is well.
+    #[test]
+    fn a_bad_sector_fails_what_it_is_in() {
+        let card = ControllerSpec { request: Nanos::ZERO, ..ControllerSpec::bios_mirror("c") };
+        let mut controller = Controller::new(&card, Sectors::ZERO);
+        let read = |id, at| {
+            let (op, at, len) = (DriveOp::Read, Sector(at), Sectors(8));
+            ControllerInput::Submit { id, op, at, len, fua: false, process: 0 }
+        };
+        let first = say(&mut controller, read(0, 10_000)).1[0];
+        [100, 108].iter().zip(1..).for_each(|(at, id)| drop(say(&mut controller, read(id, *at))));
+        say(&mut controller, answered(first, Outcome::Done));
+        let merged = say(&mut controller, ControllerInput::Transferred { request: first });
+        assert_eq!(merged.2, [(0, Outcome::Done)]);
+        let bad = Outcome::MediaError { first_bad: Sector(110) };
+        let said = say(&mut controller, answered(merged.1[0], bad));
+        assert_eq!(said.2, [(1, Outcome::Done), (2, bad)]);
+    }
+
+    /// A durable write that failed is answered so; no flush follows that would go well.
+    #[test]
+    fn a_durable_write_that_failed_is_not_flushed_to_the_good() {
+        let mut controller = passing(None);
+        let queue =
+            QueueSpec { merges_flushes: true, has_fua: false, ..Scheduler::MqDeadline.spec(8) };
+        controller.set_queue(&queue);
+        let (op, at, len) = (DriveOp::Write, Sector(0), Sectors(8));
+        let durable = ControllerInput::Submit { id: 7, op, at, len, fua: true, process: 0 };
+        let request = say(&mut controller, durable).1[0];
+        say(&mut controller, ControllerInput::Transferred { request });
+        let said = say(&mut controller, answered(request, Outcome::ArrayFailed));
+        assert_eq!((said.1, said.2), (vec![], vec![(7, Outcome::ArrayFailed)]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use raidlab_core::contract::{IoOp, Outcome, RequestId};
 use raidlab_core::{Sector, Sectors, Time};
 use raidlab_models::controller::{ControllerInput, ControllerOutput};
-use raidlab_models::{Controller, ControllerSpec, DriveOp};
+use raidlab_models::{Controller, ControllerSpec, DriveOp, QueueSpec};
 
 use super::gather::GATHERED;
 use super::{Answer, KERNEL, Pending, TimedEvent, Way, World};
@@ -22,20 +22,31 @@ impl World {
     pub fn with_controller(mut self, spec: &ControllerSpec) -> Result<Self, SimError> {
         spec.check().map_err(|wrong| SimError::controller(&wrong))?;
         // Requests are cut to whole blocks of the array.
-        let block = u64::from(self.array.logical_block());
-        let longest = Sectors((spec.longest.0 / block).max(1) * block);
-        let spec = spec.clone().with_longest(longest);
+        let spec = spec.clone().with_longest(self.whole_blocks(spec.longest));
         spec.check().map_err(|wrong| SimError::controller(&wrong))?;
-        let stripe = self.array.layout().full_stripe().unwrap_or(Sectors(block));
-        let mut controller = Box::new(Controller::new(&spec, stripe));
-        if let Some(queue) = self.queue_spec.take() {
-            controller.set_queue(&queue);
-            self.queues.clear();
-            self.queue_wakes.clear();
-        }
+        let block = Sectors(self.array.logical_block().into());
+        let stripe = self.array.layout().full_stripe().unwrap_or(block);
+        let queue = self.queue_spec.take().unwrap_or(spec.queue());
+        self.queues.clear();
+        self.queue_wakes.clear();
+        self.controller = Some(Box::new(Controller::new(&spec, stripe)));
+        self.set_controller_queue(&queue);
         self.writes_through = spec.writes_through();
-        self.controller = Some(controller);
         Ok(self)
+    }
+
+    /// So many sectors in whole blocks of the array, at least one.
+    fn whole_blocks(&self, sectors: Sectors) -> Sectors {
+        let block = u64::from(self.array.logical_block());
+        Sectors((sectors.0 / block).max(1) * block)
+    }
+
+    /// Puts a request queue in front of the controller, if there is one; the queue cuts requests to whole blocks, too.
+    pub(super) fn set_controller_queue(&mut self, queue: &QueueSpec) {
+        let longest = self.whole_blocks(queue.longest);
+        if let Some(controller) = &mut self.controller {
+            controller.set_queue(&QueueSpec { longest, ..*queue });
+        }
     }
 
     /// A request of the host reaches the controller.

@@ -539,3 +539,37 @@ fn a_durable_write_to_a_drive_without_fua_is_followed_by_a_flush() {
         assert_eq!(ended, if has_fua { [9, 0, 1] } else { [0, 1, 9] });
     }
 }
+
+/// `C3`: durable writes that overlap without end put a flush off for 5 s, no longer; it is for those that ended before.
+#[test]
+fn writes_without_end_put_a_flush_off_for_five_seconds() {
+    let mut harness = merging(false);
+    harness.service = Nanos::from_millis(100);
+    let flushes = |harness: &Harness| harness.sent.iter().filter(|sent| sent.0 == Flush).count();
+    let durable = |harness: &mut Harness| {
+        let (id, at) = (DriveIoId(harness.next), Sector(u64::from(harness.next) * 100));
+        harness.next += 1;
+        let io = DriveIo { id, op: Write, at, len: 8, fua: true };
+        harness.handle(QueueInput::Submit { io, process: 0 });
+    };
+    // One each 100 ms, of which the first ends at 100 ms, and the last before the next one does.
+    durable(&mut harness);
+    for tenth in 1..=51 {
+        harness.until(ms(tenth * 100 - 50));
+        assert_eq!((flushes(&harness), harness.ended.len()), (0, 0), "at {:?}", harness.now);
+        durable(&mut harness);
+    }
+    harness.until(ms(5_099));
+    assert_eq!(flushes(&harness), 0);
+    harness.until(ms(5_101));
+    assert_eq!(flushes(&harness), 1, "5 s after the first one began to wait");
+    // Behind the write that is at the drive, which is for the next flush.
+    harness.until(ms(5_301));
+    assert_eq!(
+        harness.ended.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        (0..=50).collect::<Vec<_>>()
+    );
+    assert_eq!(flushes(&harness), 2);
+    harness.run();
+    assert_eq!((flushes(&harness), harness.ended.len()), (2, 52));
+}

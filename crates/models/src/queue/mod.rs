@@ -25,7 +25,8 @@
 //! **Flushes** where they are [merged](QueueSpec::merges_flushes), as since 2.6.39 (`blk_kick_flush`, block/blk-flush.c
 //! of 6.12): one is at the drive at a time, and all that come meanwhile are one then. For a drive without FUA a write
 //! with it is one without and a flush behind it; until the write has ended no flush begins, so that those that come
-//! meanwhile are one with it.
+//! meanwhile are one with it. Where such writes overlap without end, what has waited for 5 s begins with whatever
+//! asks or ends next (`FLUSH_PENDING_TIMEOUT`).
 //!
 //! **Plugs** where the host has them ([`QueueSpec::plugged`]): what a thread of md sends while it works at one event is
 //! merged before any of it is dispatched (`blk_start_plug`, `blk_attempt_plug_merge`).
@@ -223,9 +224,23 @@ struct Flushes {
     /// Whom the flush at the drive is for, and whom the next one.
     running: Vec<DriveIoId>,
     pending: Vec<DriveIoId>,
+    /// Since when one of the latter waits.
+    since: Time,
     /// Writes under way that a flush is to follow.
     writes: u32,
 }
+
+impl Flushes {
+    fn wait(&mut self, now: Time, id: DriveIoId) {
+        if self.pending.is_empty() {
+            self.since = now;
+        }
+        self.pending.push(id);
+    }
+}
+
+/// A flush that has waited for so long does not wait for writes any longer.
+const FLUSH_PENDING_TIMEOUT: Nanos = Nanos::from_millis(5_000);
 
 /// A request of the host that was longer than the drive takes: pieces that have not ended, and how the others went.
 #[derive(Clone, Copy, Debug)]
@@ -326,7 +341,7 @@ impl Queue {
     fn submit(&mut self, now: Time, io: DriveIo, process: u32) {
         if io.op == DriveOp::Flush {
             if self.spec.merges_flushes {
-                self.merged.pending.push(io.id);
+                self.merged.wait(now, io.id);
                 self.flush_if_due(now);
             } else {
                 self.add_flush(now, io);
@@ -358,10 +373,14 @@ impl Queue {
         self.flushes.push_back(slot);
     }
 
-    /// Sends one flush for all that wait for one, unless one is under way or a write that one is to follow.
+    /// Sends one flush for all that wait for one, unless one is under way, or a write that one is to follow and none has
+    /// waited for too long. Nothing wakes for that, as in the kernel, which looks when a flush comes or something ends.
     fn flush_if_due(&mut self, now: Time) {
         let merged = &mut self.merged;
-        if merged.pending.is_empty() || !merged.running.is_empty() || merged.writes > 0 {
+        if merged.pending.is_empty() || !merged.running.is_empty() {
+            return;
+        }
+        if merged.writes > 0 && now.since(merged.since) < FLUSH_PENDING_TIMEOUT {
             return;
         }
         std::mem::swap(&mut merged.pending, &mut merged.running);
@@ -532,7 +551,7 @@ impl Queue {
             let part = self.parts[slot as usize];
             let outcome = part_outcome(&part.io, outcome);
             if is_flushed && outcome == IoOutcome::Ok {
-                self.merged.pending.push(part.io.id);
+                self.merged.wait(now, part.io.id);
             } else if request.op != DriveOp::Flush || !self.spec.merges_flushes {
                 self.complete(part.io.id, outcome);
             }

@@ -87,9 +87,14 @@ pub(crate) struct Geometry {
 /// Steps of the capacity, at least, whose zones are remembered.
 const GUESSES: u64 = 256;
 
+/// Nanoseconds of a turn of a drive that turns exactly at its speed.
+fn turn_as_specified(f: &HardDiskFigures) -> u64 {
+    60_000_000_000 / u64::from(f.rpm)
+}
+
 /// Nanoseconds of a turn.
 pub(crate) fn turn(f: &HardDiskFigures) -> u64 {
-    (60_000_000_000 / u64::from(f.rpm)).saturating_add_signed(f.turn_drift)
+    turn_as_specified(f).saturating_add_signed(f.turn_drift)
 }
 
 /// Nanoseconds from the end of a cylinder's last track to the start of the next cylinder's first
@@ -100,18 +105,20 @@ fn cylinder_switch(f: &HardDiskFigures) -> u64 {
 }
 
 /// Nanoseconds a stream spends per cylinder: a turn per track, and the switches between them.
-fn cylinder_time(f: &HardDiskFigures) -> u64 {
+fn cylinder_time(f: &HardDiskFigures, turn: u64) -> u64 {
     let heads = u64::from(f.heads);
-    heads * turn(f) + (heads - 1) * f.head_switch.0 + cylinder_switch(f)
+    heads * turn + (heads - 1) * f.head_switch.0 + cylinder_switch(f)
 }
 
 /// Sectors per track of a zone, outermost first: the sustained rate falls linearly from zone to
-/// zone, as the length of tracks does from cylinder to cylinder.
+/// zone, as the length of tracks does from cylinder to cylinder. They are those of the model: a drive that turns
+/// slower than another has the same sectors, which pass more slowly.
 fn zone_sectors(f: &HardDiskFigures, zone: u32) -> u32 {
     let steps = f64::from((f.zones - 1).max(1));
     let (outer, inner) = (f.outer_rate as f64, f.inner_rate as f64);
     let rate = outer - (outer - inner) * f64::from(zone) / steps;
-    let bytes = rate * cylinder_time(f) as f64 / 1e9 / f64::from(f.heads);
+    let cylinder = cylinder_time(f, turn_as_specified(f));
+    let bytes = rate * cylinder as f64 / 1e9 / f64::from(f.heads);
     ((bytes / 512.0 + 0.5) as u32).max(1)
 }
 
@@ -123,7 +130,7 @@ fn cylinders_per_zone(f: &HardDiskFigures) -> u64 {
 /// Zones by rates.
 fn ramp(f: &HardDiskFigures) -> Vec<Zone> {
     let per_zone = cylinders_per_zone(f);
-    let cylinder_time = cylinder_time(f);
+    let cylinder_time = cylinder_time(f, turn(f));
     let mut first = 0;
     let zone = |zone: u32| {
         let before = u64::from(zone) * per_zone;
@@ -186,10 +193,11 @@ fn measured(f: &HardDiskFigures) -> Vec<Zone> {
 }
 
 impl Geometry {
-    /// Bytes per second that pass under a head where the sustained rate is `sustained`.
+    /// Bytes per second that pass under a head where the sustained rate is `sustained`, at the exact speed.
     pub(crate) fn raw_rate(f: &HardDiskFigures, sustained: u64) -> u64 {
-        let turns = f64::from(f.heads) * turn(f) as f64;
-        (sustained as f64 * cylinder_time(f) as f64 / turns) as u64
+        let turn = turn_as_specified(f);
+        let turns = f64::from(f.heads) * turn as f64;
+        (sustained as f64 * cylinder_time(f, turn) as f64 / turns) as u64
     }
 
     /// Bytes per second that pass under a head in the outermost zone.
@@ -356,6 +364,34 @@ mod tests {
             let (end, _) = g.end(&spot, border - 1, 1);
             assert_eq!(g.locate(border).media - end, f.track_to_track.0.max(f.head_switch.0));
             assert_eq!(g.locate(border).cylinder, spot.cylinder + 1);
+        }
+    }
+
+    /// The tolerance is of the speed: all drives of a model have the same places, which pass faster or slower.
+    #[test]
+    fn a_drive_that_turns_slower_has_the_same_tracks_and_a_lower_rate() {
+        for name in ["nas-8tb-7200", "pata-80gb-7200"] {
+            let (f, exact) = geometry(name);
+            let most = turn(&f) as i64 / 100;
+            for turn_drift in [-most, most] {
+                let drive = HardDiskFigures { turn_drift, ..f.clone() };
+                let other = Geometry::new(&drive);
+                assert_eq!(other.count(), exact.count());
+                let sectors = |g: &Geometry| g.zones.iter().map(|z| z.sectors).collect::<Vec<_>>();
+                assert_eq!(sectors(&other), sectors(&exact), "{name}: {turn_drift}");
+                for at in (0..f.capacity.0).step_by(f.capacity.0 as usize / 97) {
+                    let (here, there) = (exact.locate(at), other.locate(at));
+                    let place = |spot: &Spot| (spot.cylinder, spot.head, spot.sector);
+                    assert_eq!(place(&there), place(&here), "{name}: {turn_drift}, {at}");
+                    // A track later by the drift of a turn for each track in front of it.
+                    let tracks =
+                        u64::from(here.cylinder) * u64::from(f.heads) + u64::from(here.head);
+                    let media = here.track_media as i64 + tracks as i64 * turn_drift;
+                    assert_eq!(there.track_media as i64, media, "{name}: {turn_drift}, {at}");
+                }
+                let rate = Geometry::outermost_raw_rate(&drive);
+                assert_eq!(rate, Geometry::outermost_raw_rate(&f), "that of the model");
+            }
         }
     }
 

@@ -285,3 +285,53 @@ fn a_reader_in_order_does_not_keep_others_from_the_mechanism() {
     let waited = harness.now.since(start);
     assert!(waited < f.queue_age_limit + Nanos::from_millis(100), "{waited:?}");
 }
+
+/// What a member of raid6 of four gets of a long read: a chunk of two, then none of two. The next track but comes round
+/// to its part of the same stream a little sooner than the stream to what is next: it is not gone to, or the drive
+/// would lose a turn, and the reader wait for what was left behind.
+#[test]
+fn a_reader_with_gaps_is_read_in_order() {
+    let f = queueing_figures("nas-8tb-7200");
+    let chunks = 48;
+    for seed in 0..20 {
+        let mut harness = Harness::new(&f, seed);
+        let asked: Vec<u64> =
+            (0..chunks).map(|chunk| (chunk / 2 * 4 + chunk % 2) * 1_024).collect();
+        for (index, at) in asked.iter().enumerate() {
+            harness.submit(Read, *at, 512, false);
+            harness.submit(Read, *at + 512, 512, false);
+            while 2 * index > harness.done.len() + 8 {
+                assert!(harness.wake());
+            }
+        }
+        harness.settle();
+        assert!(harness.done.is_sorted_by_key(|done| done.id), "seed {seed}: in order");
+        let bytes = 2 * chunks * 1_024 * 512;
+        let rate = bytes as f64 / harness.now.since(Time::ZERO).as_secs();
+        assert!(rate > 0.95 * f.outer_rate as f64, "seed {seed}: {rate}, gaps counted");
+    }
+}
+
+/// Nor does a read that is in the way of a stream wait for longer than the stream takes to come to it.
+#[test]
+fn what_lies_ahead_of_a_reader_waits_for_the_reader_no_longer_than_that_takes() {
+    let f = queueing_figures("nas-8tb-7200");
+    let mut harness = Harness::new(&f, 1);
+    let mut next = 0;
+    let mut follow = |harness: &mut Harness| {
+        harness.submit(Read, next, 256, false);
+        next += 256;
+    };
+    (0..16).for_each(|_| follow(&mut harness));
+    harness.pass(Nanos::from_millis(20));
+    let ahead = harness.submit(Read, 40_000_000 / 512, 8, false);
+    let start = harness.now;
+    while !harness.done.iter().any(|done| done.id == ahead) {
+        let before = harness.done.len();
+        assert!(harness.wake());
+        (before..harness.done.len()).for_each(|_| follow(&mut harness));
+    }
+    let streamed = Nanos((40_000_000.0 / f.outer_rate as f64 * 1e9) as u64);
+    let waited = harness.now.since(start);
+    assert!(waited < streamed + Nanos::from_millis(20), "{waited:?} of {streamed:?}");
+}

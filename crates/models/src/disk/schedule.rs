@@ -76,6 +76,8 @@ impl HardDisk {
     /// The next command: the one with the least time to reach it times what is left of its patience, age limit less age
     /// (weighted shortest time first: Seltzer, Chen, Ousterhout, *Disk scheduling revisited*, USENIX 1990), among as
     /// many of the oldest as the firmware compares. One beyond the age limit goes first, and among those the oldest.
+    /// Reading ahead that brings in what is waited for is not broken off for what lies farther ahead of the same reader,
+    /// though a neighbouring track may come round to that sooner: the head would have to come back, a turn later.
     /// The next read of a reader in order is always reached at once: to it a share of the time counts for which the
     /// head was with that reader, else others would wait until they are past the age limit.
     fn choose(&self) -> usize {
@@ -93,6 +95,7 @@ impl HardDisk {
         let place = self.mechanism.place(self.now);
         let stayed = Nanos(self.now.since(self.stays_since).0 / STAYS);
         let near = self.now + AHEAD;
+        let is_streamed = waiting().any(|(_, command)| self.brought_in(command));
         let mut best = (u64::MAX, oldest);
         for (index, command) in waiting() {
             let write = matches!(command.step, CommandStep::Write);
@@ -105,6 +108,8 @@ impl HardDisk {
                 if streamed <= near {
                     if self.kept(stream, from, self.now) {
                         time = time.min(streamed);
+                    } else if is_streamed && streamed > self.now && patience(command) > 0 {
+                        continue;
                     }
                     time = time.max(self.now) + stayed;
                 }
@@ -116,5 +121,15 @@ impl HardDisk {
             }
         }
         best.1
+    }
+
+    /// Whether a command waits for what the present stream is about to read.
+    fn brought_in(&self, command: &Command) -> bool {
+        match (command.step, &self.mechanism.work) {
+            (CommandStep::Read { from }, Work::Reading(stream)) => {
+                stream.rests > self.now && self.kept(stream, from, self.now)
+            }
+            _ => false,
+        }
     }
 }

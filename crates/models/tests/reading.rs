@@ -253,3 +253,38 @@ fn busy_is_the_time_for_commands() {
         assert!(harness.drive.busy() < Nanos::from_millis(45), "{name}");
     }
 }
+
+/// Data that were read ahead count as work once they are asked for, though another command ended the stream before.
+#[test]
+fn hits_in_what_was_read_ahead_count_as_work_once() {
+    for (name, resumes) in
+        [(NAMES[0], false), (NAMES[0], true), (NAMES[1], false), (NAMES[1], true)]
+    {
+        let mut f = figures(name);
+        f.cache.resumes_on_hit = resumes;
+        let sectors = f.segment.0 as u32 / 8 * 8;
+        let worked = |breaks_off: bool| {
+            let mut harness = Harness::new(&f, 3);
+            harness.run(Read, 0, 8, false);
+            harness.pass(Nanos::from_millis(100));
+            if breaks_off {
+                harness.run(Read, f.capacity.0 / 2, 8, false);
+            }
+            let mut each = Vec::new();
+            for _ in 0..2 {
+                let busy = harness.drive.busy();
+                for at in (8..sectors - 64).step_by(8) {
+                    harness.run(Read, at.into(), 8, false);
+                }
+                each.push(harness.drive.busy().0 - busy.0);
+            }
+            each
+        };
+        let (kept, broken) = (worked(false), worked(true));
+        let medium = (f64::from(sectors - 72) * 512.0 / f.outer_rate as f64 * 1e9) as u64;
+        assert!(broken[0] > medium * 8 / 10 && broken[0] < medium * 12 / 10, "{name}: {broken:?}");
+        assert!(broken[0].abs_diff(kept[0]) < medium / 10, "{name}: {broken:?}, {kept:?}");
+        // Where reading ahead goes on, what was read first has made room.
+        assert!(resumes || broken[1] == 0, "{name}: no second time, {broken:?}");
+    }
+}

@@ -280,6 +280,20 @@ impl Mechanism {
         }
     }
 
+    /// Counts the reading of sectors, long past, as work that was asked for.
+    pub(crate) fn charge_read_ahead(&mut self, (start, end): (u64, u64)) {
+        if start < end {
+            let first = self.geometry.locate(start);
+            let (media, _) = self.geometry.end(&first, start, end - start);
+            self.busy += Nanos(media - first.media);
+        }
+    }
+
+    /// Where a stream began, and the first sector of it that is not counted as work.
+    pub(crate) fn charged(&self, stream: &Stream) -> (u64, u64) {
+        (stream.start, self.geometry.reached(stream.charged).0.max(stream.start))
+    }
+
     /// When the head, moved at `now` from `place`, would be over `spot`.
     pub(crate) fn reach(&self, place: (u32, u32), now: Time, spot: &Spot, write: bool) -> Time {
         self.arrive(place, (now, now), spot, write, false).1

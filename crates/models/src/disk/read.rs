@@ -136,6 +136,8 @@ impl HardDisk {
             }
             if let Some((segment, to)) = self.segments.find(from, filling) {
                 self.segments.touch(segment);
+                let asked = self.segments.count(segment, end);
+                self.mechanism.charge_read_ahead(asked);
                 used = Some(segment);
                 from = to;
             } else if let Some((_, to)) = self.written.find(from, None) {
@@ -162,6 +164,9 @@ impl HardDisk {
         if !self.kept(stream, from, self.now) {
             return None;
         }
+        // What an earlier stream read into the segment.
+        let asked = self.segments.count(stream.segment, end);
+        self.mechanism.charge_read_ahead(asked);
         if end <= stream.limit {
             let passed = self.mechanism.passes(stream, from, end).last;
             if passed <= self.now {
@@ -296,6 +301,7 @@ impl HardDisk {
             let front = self.mechanism.passed_in_front(&stream, now);
             self.segments.reach_back(stream.segment, front);
         }
-        self.segments.close(stream.segment, end);
+        let (begun, counted) = self.mechanism.charged(&stream);
+        self.segments.close_ahead(stream.segment, begun, (counted.min(end), end));
     }
 }

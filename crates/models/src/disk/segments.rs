@@ -20,6 +20,8 @@ struct Range {
     next: u64,
     /// Sectors it can hold.
     room: u64,
+    /// Up to where reading counts as work: what lies behind was read ahead and not asked for.
+    counted: u64,
 }
 
 impl Segments {
@@ -94,17 +96,36 @@ impl Segments {
             }
         }
         let index = chosen.unwrap_or_else(|| {
-            self.ranges[oldest] = Range { start: at, end: at, used: 0, next: at, room: self.size };
+            self.ranges[oldest] =
+                Range { start: at, end: at, used: 0, next: at, room: self.size, counted: at };
             oldest
         });
         self.touch(index);
         index
     }
 
-    /// The filling of a segment ended at sector `end`.
+    /// The filling of a segment ended at sector `end`, all of it counted as work.
     pub(crate) fn close(&mut self, segment: usize, end: u64) {
         self.ranges[segment].start = self.start(segment, end);
         self.ranges[segment].end = end;
+        self.ranges[segment].counted = end;
+    }
+
+    /// The same, counted up to `counted` only. `begun`: where the filling began; what was not counted in front of that is
+    /// still to be, unless a command had the filling begun.
+    pub(crate) fn close_ahead(&mut self, segment: usize, begun: u64, (counted, end): (u64, u64)) {
+        let before = self.ranges[segment].counted;
+        self.close(segment, end);
+        self.ranges[segment].counted = if counted <= begun { before.min(begun) } else { counted };
+    }
+
+    /// Data up to `end` of a segment that is not being filled are asked for: those of them that begin to count as work.
+    pub(crate) fn count(&mut self, segment: usize, end: u64) -> (u64, u64) {
+        let range = &mut self.ranges[segment];
+        let from = range.counted.max(range.start);
+        let to = end.min(range.end).max(from);
+        range.counted = range.counted.max(to);
+        (from, to)
     }
 
     /// A segment holds sectors from `start` on, too, in front of those it has.

@@ -76,8 +76,8 @@ impl HardDisk {
     /// The next command: the one with the least time to reach it times what is left of its patience, age limit less age
     /// (weighted shortest time first: Seltzer, Chen, Ousterhout, *Disk scheduling revisited*, USENIX 1990), among as
     /// many of the oldest as the firmware compares. One beyond the age limit goes first, and among those the oldest.
-    /// Reading ahead that brings in what is waited for is not broken off for what lies farther ahead of the same reader,
-    /// though a neighbouring track may come round to that sooner: the head would have to come back, a turn later.
+    /// Reading ahead that brings in what is waited for is not broken off for what lies farther ahead of the same
+    /// reader, though a neighbouring track may come round to that sooner: the head would be back a turn later.
     /// The next read of a reader in order is always reached at once: to it a share of the time counts for which the
     /// head was with that reader, else others would wait until they are past the age limit.
     fn choose(&self) -> usize {

@@ -111,8 +111,8 @@ impl Segments {
         self.ranges[segment].counted = end;
     }
 
-    /// The same, counted up to `counted` only. `begun`: where the filling began; what was not counted in front of that is
-    /// still to be, unless a command had the filling begun.
+    /// The same, counted up to `counted` only. `begun`: where the filling began; what was not counted in front of that
+    /// is still to be, unless a command had the filling begun.
     pub(crate) fn close_ahead(&mut self, segment: usize, begun: u64, (counted, end): (u64, u64)) {
         let before = self.ranges[segment].counted;
         self.close(segment, end);

@@ -257,7 +257,8 @@ impl HardDisk {
     }
 
     /// Total time the mechanism worked for commands and for destaging, with seeks and rotation. What
-    /// is under way counts in full; reading ahead counts once its data are asked for, also when it was broken off before.
+    /// is under way counts in full; reading ahead counts once its data are asked for, also when it was broken off
+    /// before.
     /// It is not what `iostat` calls utilisation, the time with a command at the drive: of that a drive that answers
     /// from its buffer has much, though it could do more.
     pub fn busy(&self) -> Nanos {

@@ -374,7 +374,8 @@ impl Queue {
     }
 
     /// Sends one flush for all that wait for one, unless one is under way, or a write that one is to follow and none
-    /// has waited for too long. Nothing wakes for that, as in the kernel, which looks when a flush comes or something ends.
+    /// has waited for too long. Nothing wakes for that, as in the kernel, which looks when a flush comes or something
+    /// ends.
     fn flush_if_due(&mut self, now: Time) {
         let merged = &mut self.merged;
         if merged.pending.is_empty() || !merged.running.is_empty() {

@@ -23,8 +23,16 @@ const MOST: u64 = 4 << 30;
 /// # Errors
 /// [`KernelError::Input`], with the key and what would be right.
 pub fn prepare(study: &mut Study) -> Result<(), KernelError> {
+    if study.filesystem.as_deref() == Some("ffs") {
+        return Err(refused("filesystem", "ffs is FreeBSD's; name one of Linux"));
+    }
     let plain = HostSpec { memory: MEMORY, ..HostSpec::default() };
-    let host = study.host.get_or_insert(Host::new(plain));
+    let mut guest = Host::new(plain);
+    // Guests make the filesystem that the study names.
+    if let Some(name) = &study.filesystem {
+        guest.set_filesystem(name).map_err(|reason| refused("filesystem", reason))?;
+    }
+    let host = study.host.get_or_insert(guest);
     // What is compared with guests ticks as they do.
     host.spec.hz = GUESTS_HZ;
     let own = study.layouts.iter_mut().filter_map(|layout| layout.host.as_mut());
@@ -37,9 +45,6 @@ pub fn prepare(study: &mut Study) -> Result<(), KernelError> {
     if let Some(spec) = study.workloads.iter().find(|spec| spec.recipe.is_none()) {
         let what = format!("{}: cannot be handed to a guest; not supported", spec.name);
         return Err(KernelError::Input(what));
-    }
-    if study.filesystem.as_deref() == Some("ffs") {
-        return Err(refused("filesystem", "ffs is FreeBSD's; name one of Linux"));
     }
     Ok(())
 }
@@ -105,6 +110,8 @@ fn check_layout(layout: &NamedLayout) -> Result<(), KernelError> {
 
 #[cfg(test)]
 mod tests {
+    use raidlab_models::host::FilesystemKind;
+
     use super::*;
 
     fn prepared(text: &str) -> Result<Study, String> {
@@ -115,6 +122,33 @@ mod tests {
 
     const DRIVES: &str = "[[drives]]\nname = \"nas\"\nmodel = \"nas-8tb-7200\"\ncount = 9\n";
     const WORK: &str = "[[workloads]]\nkind = \"dd-read\"\nsize = \"64MiB\"\n";
+
+    /// A modelled host beside the kernel has the filesystem that its guests make.
+    #[test]
+    fn a_guest_has_the_filesystem_that_the_study_names() {
+        let on = |head: &str| {
+            let layout = "[[layouts]]\nlevel = \"single\"\n";
+            let text = format!("title = \"test\"\n{head}\n{DRIVES}\n{layout}{WORK}");
+            prepared(&text).map(|study| study.host.expect("a host"))
+        };
+        for (name, kind) in [
+            ("ext2", FilesystemKind::Ext2),
+            ("ext3", FilesystemKind::Ext3),
+            ("ext4", FilesystemKind::Ext4),
+            ("native", FilesystemKind::Ext4),
+            // Not modelled: a guest makes it, and predictions refuse it.
+            ("xfs", FilesystemKind::Ext4),
+        ] {
+            let filesystem = format!("filesystem = \"{name}\"");
+            let without = on(&filesystem).expect(name);
+            assert_eq!((without.filesystem, without.spec.memory), (kind, MEMORY), "{name}");
+            assert_eq!(without.spec.filesystem, Kernel::Linux6_1.mounted(kind), "{name}");
+            let with = on(&format!("{filesystem}\nhost = {{ memory = \"1GiB\" }}"));
+            assert_eq!(with.expect(name), without, "{name}: as with a host that is named");
+        }
+        let why = on("filesystem = \"ffs\"").expect_err("of FreeBSD");
+        assert!(why.contains("filesystem: ffs is FreeBSD's"), "{why}");
+    }
 
     #[test]
     fn what_guests_cannot_be_is_refused_by_name() {

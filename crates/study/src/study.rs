@@ -266,7 +266,7 @@ impl Host {
     ///
     /// # Errors
     /// When the kernel does not have it.
-    pub(crate) fn set_filesystem(&mut self, name: &str) -> Result<(), String> {
+    pub fn set_filesystem(&mut self, name: &str) -> Result<(), String> {
         let kernel = self.spec.kernel;
         let own = kernel.filesystem();
         let kind = match name {

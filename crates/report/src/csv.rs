@@ -1,9 +1,9 @@
 //! The document as comma-separated values for spreadsheets and statistics programs: a row is one cell, or one round of
 //! one. Numbers stand as they are in the document, to the last digit, with a point; what is not known is empty.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use raidlab_results::document::{Better, Cell, Clock, Results, Verdict};
+use raidlab_results::document::{Better, Cell, Clock, Results, TooShort, Verdict};
 
 use raidlab_results::trust::CellTrust;
 
@@ -12,33 +12,46 @@ use crate::view::View;
 use crate::{Exporter, ReportError};
 
 /// One row for each cell with every figure of it: what `--csv` writes. `median`, `mean`, `ci95` and `published` are in
-/// the `unit` of the row. Settings have a column each, `setting KEY`.
+/// the `unit` of the row. Settings have a column each, `setting KEY`. Behind the cells stands a row without figures for
+/// each that has none as its rounds were too short to tell: `too_short` is how many were, of as many as `rounds`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Csv;
 
-/// One row for each round of each cell: what `--csv-rounds` writes. `value` is in the `unit` of the row.
+/// One row for each round of each cell: what `--csv-rounds` writes. `value` is in the `unit` of the row. Cells that have
+/// no figure as rounds were too short to tell have no rounds here either; [`Csv`] names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsvRounds;
 
 impl Exporter for Csv {
     fn write(&self, documents: &[Results]) -> Result<Vec<u8>, ReportError> {
-        let columns: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
-        table(documents, &columns, |cell| {
-            vec![FIGURES.iter().map(|(_, figure)| figure(cell)).collect()]
-        })
+        let columns: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).chain([TOO_SHORT]).collect();
+        let of_cell = |cell: &Cell| {
+            let figures = FIGURES.iter().map(|(_, figure)| figure(cell));
+            vec![figures.chain([String::new()]).collect()]
+        };
+        let of_short = |short: &TooShort| {
+            let figure = |name: &&str| match *name {
+                ROUNDS => short.of.to_string(),
+                TOO_SHORT => short.rounds.to_string(),
+                _ => String::new(),
+            };
+            vec![columns.iter().map(figure).collect()]
+        };
+        table(documents, &columns, of_cell, of_short)
     }
 }
 
 impl Exporter for CsvRounds {
     fn write(&self, documents: &[Results]) -> Result<Vec<u8>, ReportError> {
-        table(documents, &["round", "value", "outlier", "detail"], |cell| {
+        let of_cell = |cell: &Cell| {
             let row = |(round, sample): (u32, &f64)| {
                 let outlier = cell.outlier_rounds.contains(&round);
                 let (round, value) = (round.to_string(), sample.to_string());
                 vec![round, value, outlier.to_string(), cell.detail.to_string()]
             };
             (1..).zip(&cell.samples).map(row).collect()
-        })
+        };
+        table(documents, &["round", "value", "outlier", "detail"], of_cell, |_| Vec::new())
     }
 }
 
@@ -62,9 +75,14 @@ const AXES: &[Column] = &[
     }),
 ];
 
+/// How many rounds a figure is of.
+const ROUNDS: &str = "rounds";
+/// How many of them were too short to tell it.
+const TOO_SHORT: &str = "too_short";
+
 /// The figures of a cell.
 const FIGURES: &[Column] = &[
-    ("rounds", |cell| cell.samples.len().to_string()),
+    (ROUNDS, |cell| cell.samples.len().to_string()),
     ("median", |cell| cell.median.to_string()),
     ("mean", |cell| cell.mean.to_string()),
     ("ci95_low", |cell| end(cell.ci95, 0)),
@@ -116,17 +134,30 @@ const FIGURES: &[Column] = &[
     ("note", |cell| cell.note.clone().unwrap_or_default()),
 ];
 
-/// The table of some columns beside what every row has; `rows_of` gives these columns of the rows of a cell.
+/// The same of a cell without a figure: what its metric is in and which way it is good nobody says of one.
+fn axes_of(short: &TooShort) -> Vec<String> {
+    let processes = short.processes.to_string();
+    let axes = [&short.workload, &short.layout, &processes, &short.state, &short.metric, "", ""];
+    axes.map(str::to_owned).to_vec()
+}
+
+/// Rows of columns that a table has beside what every row has.
+type Rows = Vec<Vec<String>>;
+
+/// The table of some columns beside what every row has; `of_cell` gives these columns of the rows of a cell, `of_short`
+/// those of one that has no figure.
 fn table(
     documents: &[Results],
     columns: &[&str],
-    rows_of: impl Fn(&Cell) -> Vec<Vec<String>>,
+    of_cell: impl Fn(&Cell) -> Rows,
+    of_short: impl Fn(&TooShort) -> Rows,
 ) -> Result<Vec<u8>, ReportError> {
     for results in documents {
         View::new(results)?;
     }
-    let cells = documents.iter().flat_map(|results| &results.cells);
-    let settings: BTreeSet<&String> = cells.flat_map(|cell| cell.settings.keys()).collect();
+    let of_cells = documents.iter().flat_map(|one| &one.cells).map(|cell| &cell.settings);
+    let of_shorts = documents.iter().flat_map(|one| &one.too_short).map(|short| &short.settings);
+    let settings: BTreeSet<&String> = of_cells.chain(of_shorts).flat_map(BTreeMap::keys).collect();
     let study = ["study", "raidlab", "seed", "clock"].into_iter();
     let all = study.chain(AXES.iter().map(|(name, _)| *name)).chain(columns.iter().copied());
     let settings_named = settings.iter().map(|key| format!("setting {key}"));
@@ -138,13 +169,18 @@ fn table(
         };
         let seed = results.seed.to_string();
         let study = [results.study.as_str(), &results.raidlab, &seed, clock].map(str::to_owned);
+        let mut add = |axes: Vec<String>, own: &BTreeMap<String, String>, rows: Rows| {
+            let tail = settings.iter().map(|key| own.get(*key).cloned().unwrap_or_default());
+            let tail: Vec<String> = tail.collect();
+            let whole = |row: Vec<String>| [&study[..], &axes, &row, &tail].concat();
+            sheet.rows.extend(rows.into_iter().map(whole));
+        };
         for cell in &results.cells {
-            let axes = AXES.iter().map(|(_, axis)| axis(cell));
-            let head: Vec<String> = study.iter().cloned().chain(axes).collect();
-            let own = |key: &&String| cell.settings.get(*key).cloned().unwrap_or_default();
-            let tail: Vec<String> = settings.iter().map(own).collect();
-            let whole = |row: Vec<String>| [head.clone(), row, tail.clone()].concat();
-            sheet.rows.extend(rows_of(cell).into_iter().map(whole));
+            let axes = AXES.iter().map(|(_, axis)| axis(cell)).collect();
+            add(axes, &cell.settings, of_cell(cell));
+        }
+        for short in &results.too_short {
+            add(axes_of(short), &short.settings, of_short(short));
         }
     }
     Ok(sheet.csv().into_bytes())

@@ -65,10 +65,13 @@ pub(crate) fn value(cell: &Cell) -> String {
     }
 }
 
+/// What is said of a figure that rounds took too short a time to tell.
+pub(crate) const TOO_SHORT: &str = "too short to tell";
+
 /// Why a row has no cell of a layout: rounds told nothing, or without redundancy nothing is left when a member is lost.
 pub(crate) fn absent(view: &View<'_>, row: &Row<'_>, layout: usize) -> &'static str {
     if row.too_short.contains_key(&layout) {
-        return "too short to tell";
+        return TOO_SHORT;
     }
     let survives = view.results.layouts[layout].survives;
     if survives == 0 && row.state != HEALTHY { "no redundancy" } else { "not measured" }

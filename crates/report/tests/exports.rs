@@ -115,6 +115,43 @@ fn another_parser_reads_what_the_json_says() {
     assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "same");
 }
 
+/// Whoever reads a table must see that a layout was run and told nothing.
+#[test]
+fn what_was_too_short_to_tell_is_a_row_without_figures() {
+    let mut results = common::small();
+    // No field with a comma, so that lines are split by them.
+    results.study = "four drives".to_owned();
+    results.too_short = common::too_short();
+    let text = Csv.export(&results).expect("a text");
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    let at = |name: &str| rows[0].iter().position(|column| *column == name).expect(name);
+    let told = |row: &[&str], name: &str| row[at(name)].to_owned();
+    let (shorts, cells): (Vec<_>, Vec<_>) =
+        rows[1..].iter().partition(|row| !row[at("too_short")].is_empty());
+    assert_eq!((cells.len(), shorts.len()), (results.cells.len(), 1), "{text}");
+    let short = shorts[0];
+    for (name, expected) in [
+        ("workload", "bonnie"),
+        ("layout", "raid0(4)"),
+        ("processes", "2"),
+        ("state", "degraded"),
+        ("metric", "read_kps"),
+        ("unit", ""),
+        ("rounds", "9"),
+        ("too_short", "7"),
+        ("setting size", "64MiB"),
+        ("median", ""),
+        ("may_be_best", ""),
+    ] {
+        assert_eq!(told(short, name), expected, "{name}: {text}");
+    }
+    assert_eq!(rows.last(), Some(short), "behind all cells");
+    assert_eq!(short.len(), rows[0].len());
+    let rounds = CsvRounds.export(&results).expect("a text");
+    let samples: usize = results.cells.iter().map(|cell| cell.samples.len()).sum();
+    assert_eq!(rounds.lines().count(), 1 + samples, "it has no rounds to tell");
+}
+
 #[test]
 fn several_documents_are_one_table() {
     let documents = [common::small(), hard()];

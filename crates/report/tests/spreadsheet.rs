@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::common;
 use raidlab_report::{Exporter, Ods};
+use raidlab_results::Results;
 
 /// Converts the spreadsheet, compares every formula with the document, changes the first round of the second layout,
 /// and looks whether mean and percentages move as they should.
@@ -96,6 +97,45 @@ fn libreoffice_computes_what_the_document_says() {
     let (told, wrong) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(told.starts_with("same ") && output.status.success(), "{told}{wrong}");
+}
+
+/// What the sheets of a document hold.
+fn content(results: &Results) -> String {
+    let bytes = Ods.write(std::slice::from_ref(results)).expect("a spreadsheet");
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).expect("an archive");
+    let mut content = String::new();
+    archive.by_name("content.xml").expect("sheets").read_to_string(&mut content).expect("text");
+    content
+}
+
+/// A layout that was run and told nothing stands behind all others, where no formula counts it.
+#[test]
+fn what_was_too_short_to_tell_is_the_last_line_of_the_results() {
+    let mut results = common::small();
+    let before = content(&results);
+    results.too_short = common::too_short();
+    let after = content(&results);
+    let sheet = |content: &str, name: &str| {
+        let start = content.find(&format!("table:name=\"{name}\"")).expect("a sheet");
+        let end = content[start..].find("</table:table>").expect("its end");
+        content[start..start + end].to_owned()
+    };
+    for name in ["Means", "Raw"] {
+        assert_eq!(sheet(&before, name), sheet(&after, name), "{name}");
+    }
+    let rows = |content: &str| {
+        let sheet = sheet(content, "Results");
+        sheet.split("<table:table-row>").skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (before, after) = (rows(&before), rows(&after));
+    assert_eq!((after.len(), &after[..before.len()]), (before.len() + 1, &before[..]));
+    let last = after.last().expect("a line");
+    for text in ["bonnie", "raid0(4)", "degraded", "size=64MiB", "too short to tell (7 of 9)"] {
+        assert!(last.contains(&format!(">{text}<")), "{text} is not in {last}");
+    }
+    // As many fields as the head has, and the last one is the verdict.
+    let fields = |row: &str| row.matches("<table:table-cell").count();
+    assert_eq!(fields(last), fields(&after[0]));
 }
 
 #[test]

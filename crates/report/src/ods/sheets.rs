@@ -1,6 +1,8 @@
 //! The sheets: which cell holds what.
 
-use raidlab_results::document::{Cell as ResultCell, Results};
+use std::collections::BTreeMap;
+
+use raidlab_results::document::{Cell as ResultCell, Results, TooShort};
 
 use super::Picture;
 use super::xml::{self, Cell, column};
@@ -37,7 +39,7 @@ struct Line<'a> {
 pub(super) fn content(views: &[View<'_>], pictures: &[Picture]) -> String {
     let lines = lines(views);
     let sheets = [
-        xml::sheet("Results", &results(&lines), ""),
+        xml::sheet("Results", &[results(&lines), without_figures(views)].concat(), ""),
         xml::sheet("Means", &means(views, &lines), ""),
         xml::sheet("Raw", &raw(&lines), ""),
         xml::sheet("About", &about(views), ""),
@@ -86,17 +88,43 @@ fn lines<'a>(views: &'a [View<'_>]) -> Vec<Line<'a>> {
     lines
 }
 
+fn in_words(settings: &BTreeMap<String, String>) -> Cell {
+    let settings: Vec<String> =
+        settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    Cell::text(settings.join(", "))
+}
+
+/// What `Results` has behind all lines: those that have no figure, as rounds were too short to tell. `Raw` has no
+/// rounds of them.
+fn without_figures(views: &[View<'_>]) -> Vec<Vec<Cell>> {
+    let row = |results: &Results, short: &TooShort| {
+        let axes = [
+            Cell::text(&results.study),
+            Cell::text(&short.workload),
+            Cell::text(&short.layout),
+            Cell::Number(f64::from(short.processes)),
+            Cell::text(&short.state),
+            in_words(&short.settings),
+            Cell::text(&short.metric),
+            Cell::Number(f64::from(short.of)),
+        ];
+        let unknown = vec![Cell::Empty; FIGURES.len() - 2];
+        let why = format!("{} ({} of {})", shown::TOO_SHORT, short.rounds, short.of);
+        axes.into_iter().chain(unknown).chain([Cell::text(why)]).collect()
+    };
+    let all = views.iter().map(|view| view.results);
+    all.flat_map(|results| results.too_short.iter().map(move |short| row(results, short))).collect()
+}
+
 fn axes(line: &Line<'_>) -> Vec<Cell> {
     let cell = line.cell;
-    let settings: Vec<String> =
-        cell.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
     vec![
         Cell::text(&line.results.study),
         Cell::text(&cell.workload),
         Cell::text(&cell.layout),
         Cell::Number(f64::from(cell.processes)),
         Cell::text(&cell.state),
-        Cell::text(settings.join(", ")),
+        in_words(&cell.settings),
         Cell::text(format!("{}, {}", cell.metric, cell.unit)),
     ]
 }

@@ -12,7 +12,7 @@ use raidlab_results::document::{
 use raidlab_results::risk::{
     Assumed, Chance, DrivesRisk, LayoutRisk, LeftOut, MissionRisk, Ratio, Risks,
 };
-use raidlab_results::{AblationRow, Fidelity};
+use raidlab_results::{AblationRow, Fidelity, TooShort};
 
 /// What a row of cells has in common.
 pub struct Shared<'a> {
@@ -159,6 +159,20 @@ pub fn empty() -> Results {
         without: Vec::new(),
         ablation: Vec::new(),
     }
+}
+
+/// A figure of a workload that most rounds took too short a time to tell.
+pub fn too_short() -> Vec<TooShort> {
+    vec![TooShort {
+        layout: "raid0(4)".to_owned(),
+        workload: "bonnie".to_owned(),
+        processes: 2,
+        state: "degraded".to_owned(),
+        metric: "read_kps".to_owned(),
+        settings: map(&[("size", "64MiB")]),
+        rounds: 7,
+        of: 9,
+    }]
 }
 
 fn workload(name: &str, description: &str) -> WorkloadRow {

@@ -69,16 +69,10 @@ fn of_levels<'a>(
                 .into(),
         );
     }
-    let single = |one: &Candidate| one.layout.survives() == 1 && one.layout.has_parity();
-    if shown.clone().any(single) && wanted.member().bytes() >= LARGE {
-        told.push(
-            "Single parity and large drives: with a drive missing each latent defect on the others loses a sector, and \
-             the array too where a drive hangs on it or has many. Defects are counted by drive and year (3 of 100 hard \
-             disks in a year), as they were measured, not by bytes, so larger drives are no likelier to have one. By \
-             the sheet's 1 in 10^15 bits a rebuild that reads 36 TB would meet one in four times, which users do not \
-             see. Scrub monthly."
-                .into(),
-        );
+    if let Some(one) = shown.clone().find(|one| is_single_parity(one))
+        && wanted.member().bytes() >= LARGE
+    {
+        told.push(large_single(wanted, one));
     }
     if shown.clone().any(|one| one.layout.has_parity()) && wanted.software != Software::Zfs {
         told.push(
@@ -111,6 +105,31 @@ fn of_levels<'a>(
         );
     }
     told
+}
+
+/// Whether a lost drive leaves no parity to spare.
+fn is_single_parity(one: &Candidate) -> bool {
+    one.layout.survives() == 1 && one.layout.has_parity()
+}
+
+/// Bits that a drive's sheet has read for each one that cannot be: what rules of thumb about rebuilds count by.
+const BITS_BY_SHEET: f64 = 1e15;
+
+/// What is warned of single parity over large drives, with what the sheet would say of a rebuild.
+fn large_single(wanted: &Wanted, one: &Candidate) -> String {
+    // A rebuild reads the other members of the one array that the drive is of.
+    let group = one.layout.inner.as_deref().unwrap_or(&one.layout);
+    let read = wanted.member().bytes() * u64::from(group.members.saturating_sub(1));
+    let meets = -libm::expm1(-(read as f64 * 8.0) / BITS_BY_SHEET);
+    format!(
+        "Single parity and large drives: with a drive missing each latent defect on the others loses a sector, and the \
+         array too where a drive hangs on it or has many. Defects are counted by drive and year (3 of 100 hard disks in \
+         a year), as they were measured, not by bytes, so larger drives are no likelier to have one. By the sheet's 1 \
+         in 10^15 bits a rebuild of {one}, which reads {}, would meet one in {:.0} of 100 times, which users do not \
+         see. Scrub monthly.",
+        terabytes(read),
+        meets * 100.0
+    )
 }
 
 /// Where copies lie on SSDs makes a difference to one stream only, which small requests do not have.
@@ -474,6 +493,8 @@ pub fn chunk_in_words(candidate: &Candidate) -> String {
 
 #[cfg(test)]
 mod tests {
+    use raidlab_core::Sectors;
+
     use super::*;
     use crate::made_up;
 
@@ -650,6 +671,35 @@ mod tests {
         assert_eq!(told("nas-8tb-7200", &["raid1(2) + spare"]), [yes, no, no, no, no, no]);
     }
 
+    /// By the array that is asked about: 1 in 10^15 bits, each with the same chance.
+    #[test]
+    fn what_a_sheet_says_of_a_rebuild_is_of_the_array_asked_about() {
+        let told = |drive: &str, size: Option<u64>, shown: &[&str]| {
+            let mut wanted = made_up::wanted(14, drive, "vm");
+            let bytes = size.map(|terabytes| terabytes * 1_000_000_000_000);
+            wanted.sizes = bytes.map(|bytes| vec![Sectors(bytes / 512); 14]).unwrap_or_default();
+            let of =
+                |one: &&str| made_up::finalist(&wanted, one, &[1], [Some(1), Some(1)]).candidate;
+            let all: Vec<Candidate> = shown.iter().map(of).collect();
+            let told = of_levels(&wanted, &all[0], all.iter());
+            told.into_iter().find(|one| one.contains("By the sheet's")).unwrap_or_default()
+        };
+        for (size, shown, expected) in [
+            (12, &["raid5(4)"][..], "raid5(4), which reads 36.0 TB, would meet one in 25 of 100"),
+            (12, &["raid6(4)", "raid5(4)"], "raid5(4), which reads 36.0 TB"),
+            (4, &["raid5(3)"], "raid5(3), which reads 8.0 TB, would meet one in 6 of 100"),
+            (24, &["raid5(9)"], "raid5(9), which reads 192.0 TB, would meet one in 78 of 100"),
+            // A group reads itself, the other groups and the spare nothing.
+            (8, &["raid5+0(2x4)"], "raid5+0(2x4), which reads 24.0 TB, would meet one in 17 of"),
+            (8, &["raid5(4) + spare"], "which reads 24.0 TB"),
+        ] {
+            let told = told("dc-24tb-7200", Some(size), shown);
+            assert!(told.contains(expected), "{size} TB, {shown:?}: {told}");
+        }
+        assert!(told("nas-8tb-7200", None, &["raid5(4)"]).contains("which reads 24.0 TB"));
+        assert_eq!(told("nas-8tb-7200", None, &["raid6(4)"]), "", "two may be lost");
+    }
+
     #[test]
     fn far_copies_on_ssds_are_for_streams() {
         let told = |drive: &str, work: &str, layout: &str| {
@@ -668,7 +718,7 @@ mod tests {
     #[test]
     fn what_unequal_drives_leave_unused_is_summed() {
         let mut wanted = made_up::wanted(3, "nas-8tb-7200", "vm");
-        let terabytes = |count: u64| raidlab_core::Sectors(count * 1_000_000_000_000 / 512);
+        let terabytes = |count: u64| Sectors(count * 1_000_000_000_000 / 512);
         wanted.sizes = [4, 6, 8].map(terabytes).to_vec();
         let [told] = &unequal(&wanted)[..] else { panic!("one") };
         assert!(told.contains("as the smallest has, 4.0 TB: 6.0 TB are unused"), "{told}");

@@ -358,6 +358,27 @@ mod tests {
         assert_eq!((bare.tells_rebuild(), bare.rebuild(&wanted)), (true, None));
     }
 
+    /// Nor does a look, whose writes all have room in the buffers, make an array faster than a run that fills them.
+    #[test]
+    fn short_looks_are_no_faster_than_long_runs() {
+        for work in ["nas", "media"] {
+            let wanted = made_up::wanted(4, "nas-8tb-7200", work);
+            let rate = |requests: u64| -> f64 {
+                let plan = Plan { layout: "raid10(4)".parse().expect("one"), mode: Mode::None };
+                let study = study(&wanted, &[plan], requests).expect("a study");
+                let modelled = modelled(&wanted, &study, None).expect("drives");
+                let rate = |seed| {
+                    let measured = run(&modelled, 0, seed).expect("runs");
+                    measured.rate(&wanted, 0, State::Healthy).expect("healthy")
+                };
+                [7, 8, 9].map(rate).iter().sum()
+            };
+            let (short, long) = (rate(300), rate(2_700));
+            assert!(short < long, "{work}: {short} and {long} bytes in three seconds");
+            assert!(!wanted.profile.flushes(), "between its writes it does not");
+        }
+    }
+
     /// What stands in the drives' buffers is not written: no array takes more than its drives do.
     #[test]
     fn backups_are_written_no_faster_than_drives_can() {

@@ -138,7 +138,7 @@ fn of_people() -> Vec<Profile> {
             (0.1, 4),
             vec![Part::fio(
                 "files copied",
-                "rw=rw\nrwmixread=70\nbs=1m\nnumjobs={streams}\n",
+                "rw=rw\nrwmixread=70\nbs=1m\nnumjobs={streams}\nend_fsync=1\n",
                 Counted::Megabytes,
                 Group::Streams,
             )],
@@ -152,7 +152,7 @@ fn of_people() -> Vec<Profile> {
             (0.3, 3),
             vec![Part::fio(
                 "streams",
-                "rw=rw\nrwmixread=80\nbs=1m\nnumjobs={streams}\n",
+                "rw=rw\nrwmixread=80\nbs=1m\nnumjobs={streams}\nend_fsync=1\n",
                 Counted::Megabytes,
                 Group::Streams,
             )],

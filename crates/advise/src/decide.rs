@@ -1,6 +1,6 @@
 //! The decision: one recommendation, the next best, by how much, how sure, and what would change it.
 
-use raidlab_risk::{Mission, NoAnswer, Question, Span, WriteHole};
+use raidlab_risk::{Mission, NoAnswer, Question, Span, Stop, WriteHole};
 use raidlab_study::State;
 
 use crate::candidate::{Candidate, Candidates, Mode, candidates, modes};
@@ -9,7 +9,7 @@ use crate::growth::{Growth, growth};
 use crate::meter::{self, Measured};
 use crate::objectives::{Costs, Objective, Weights, dominates, score, weights};
 use crate::relax;
-use crate::risks::{Batch, batches};
+use crate::risks::{Batch, batches, stop};
 use crate::search::{
     Finalist, NoAdvice, Pool, Search, Spent, counted_state, gather, median, violation,
 };
@@ -148,7 +148,10 @@ pub fn advise(wanted: &Wanted, pool: &dyn Pool) -> Result<Advice, NoAdvice> {
     let asked: Vec<(&Candidate, f64)> =
         finalists.iter().map(|one| (&one.candidate, rebuilds(one))).collect();
     let batches = batches(wanted, pool, &asked)?;
-    let growths = growths(wanted, &finalists);
+    let growths = growths(wanted, &finalists, stop(pool));
+    if stop(pool).is_set() {
+        return Err(NoAdvice::Stopped);
+    }
     Ok(Advice {
         dropped: found,
         spent,
@@ -439,6 +442,7 @@ fn risks(
         missions: vec![wanted.mission],
         main: 0,
         seed: wanted.seed,
+        stop: stop(pool),
     };
     gather(pool, finalists.len(), "the ranges of what nobody knows", &|one| {
         question.mission(one, RISK_ERROR).map_err(|error| match error {
@@ -450,9 +454,9 @@ fn risks(
 }
 
 /// What growing each of them costs.
-fn growths(wanted: &Wanted, finalists: &[Finalist]) -> Vec<(usize, Growth)> {
+fn growths(wanted: &Wanted, finalists: &[Finalist], stop: Stop) -> Vec<(usize, Growth)> {
     let Some(later) = wanted.later else { return Vec::new() };
-    finalists.iter().enumerate().map(|(at, one)| (at, growth(wanted, one, later))).collect()
+    finalists.iter().enumerate().map(|(at, one)| (at, growth(wanted, one, later, stop))).collect()
 }
 
 impl Finalist {

@@ -3,7 +3,7 @@
 
 use raidlab_core::geometry::Geometry;
 use raidlab_core::{Layout, Level};
-use raidlab_risk::{Array, Effort, Model, Span, simulate};
+use raidlab_risk::{Array, Effort, Model, Span, Stop, simulate};
 
 use crate::search::Finalist;
 use crate::wanted::{Wanted, idle_rebuild};
@@ -38,7 +38,7 @@ pub enum Growth {
 const MEASURED: f64 = 1e12 / (47.0 * 3_600.0);
 
 /// What growing a finalist to so many drives comes to. Spares stay.
-pub fn growth(wanted: &Wanted, finalist: &Finalist, drives: u16) -> Growth {
+pub fn growth(wanted: &Wanted, finalist: &Finalist, drives: u16, stop: Stop) -> Growth {
     let candidate = &finalist.candidate;
     let (layout, members) = (&candidate.layout, drives.saturating_sub(candidate.spares));
     let grown = match target(layout, members) {
@@ -60,7 +60,7 @@ pub fn growth(wanted: &Wanted, finalist: &Finalist, drives: u16) -> Growth {
         Model { rebuild: Span::Fixed(pass), spares: candidate.spares, ..wanted.model.clone() };
     let within = |hours: f64| {
         Array::new(&grown, member).map_or(1.0, |mut array| {
-            let effort = Effort { error: 0.05, paths: 20_000, ..Effort::new(wanted.seed) };
+            let effort = Effort { error: 0.05, paths: 20_000, stop, ..Effort::new(wanted.seed) };
             simulate(&mut array, &model, hours, effort).array.value
         })
     };

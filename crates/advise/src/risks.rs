@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use raidlab_risk::{Array, Effort, Model, Span, simulate, simulate_in_batch};
+use raidlab_risk::{Array, Effort, Model, Span, Stop, simulate, simulate_in_batch};
 
 use crate::candidate::Candidate;
 use crate::objectives::LEAST_RISK;
@@ -57,9 +57,11 @@ impl Risks {
             }
         }
         let jobs: Vec<(Place, &Candidate)> = missing.into_iter().collect();
+        let stop = stop(pool);
         let found = gather(pool, jobs.len(), "how likely they lose data", &|job| {
             let ((_, power), candidate) = &jobs[job];
-            Ok(chance(wanted, candidate, libm::exp2(*power as f64), ROUGH))
+            let hours = libm::exp2(*power as f64);
+            Ok(chance(wanted, candidate, hours, ROUGH, stop))
         })?;
         self.known.extend(jobs.into_iter().map(|(place, _)| place).zip(found));
         Ok(of.iter().zip(&structures).map(|((_, hours), of)| self.between(of, *hours)).collect())
@@ -81,9 +83,10 @@ pub(crate) fn shown(
     pool: &dyn Pool,
     of: &[(&Candidate, f64)],
 ) -> Result<Vec<f64>, NoAdvice> {
+    let stop = stop(pool);
     gather(pool, of.len(), "how likely they lose data", &|job| {
         let (candidate, hours) = of[job];
-        Ok(chance(wanted, candidate, hours, SHOWN))
+        Ok(chance(wanted, candidate, hours, SHOWN, stop))
     })
 }
 
@@ -110,6 +113,7 @@ pub(crate) fn batches(
     pool: &dyn Pool,
     of: &[(&Candidate, f64)],
 ) -> Result<Vec<Batch>, NoAdvice> {
+    let stop = stop(pool);
     gather(pool, of.len(), "what a batch makes of it", &|job| {
         let (candidate, hours) = of[job];
         let Ok(mut array) = Array::new(&candidate.layout, wanted.member()) else {
@@ -119,11 +123,17 @@ pub(crate) fn batches(
         let model = Model { rebuild, spares: candidate.spares, batch: 0.0, ..wanted.model.clone() };
         let Precision { error, paths } = SHOWN;
         let effort = Effort { error, paths, least: LEAST_RISK, ..Effort::new(wanted.seed) };
+        let effort = Effort { stop, ..effort };
         let mission = wanted.mission;
         let bad = simulate_in_batch(&mut array, &model, mission, effort, BAD_BATCH).array.value;
         let mixed = simulate(&mut array, &model, mission, effort).array.value;
         Ok(Batch { bad, mixed })
     })
+}
+
+/// What breaks simulations off between their paths; what they give then the pool does not hand out.
+pub(crate) fn stop(pool: &dyn Pool) -> Stop {
+    pool.stop().map_or(Stop::NEVER, Stop::on)
 }
 
 /// The places below and above a time, and how far it is from the one to the other.
@@ -135,21 +145,63 @@ fn places(structure: &str, hours: f64) -> ([Place; 2], f64) {
 }
 
 /// The chance of losing the array by the end of the mission; certain where the layout does not fit the drives.
-fn chance(wanted: &Wanted, candidate: &Candidate, hours: f64, precision: Precision) -> f64 {
+fn chance(
+    wanted: &Wanted,
+    candidate: &Candidate,
+    hours: f64,
+    Precision { error, paths }: Precision,
+    stop: Stop,
+) -> f64 {
     let model =
         Model { rebuild: Span::Fixed(hours), spares: candidate.spares, ..wanted.model.clone() };
-    let Precision { error, paths } = precision;
-    let effort = Effort { error, paths, ..Effort::new(wanted.seed) };
+    let effort = Effort { error, paths, stop, ..Effort::new(wanted.seed) };
     let array = Array::new(&candidate.layout, wanted.member());
     array.map_or(1.0, |mut array| simulate(&mut array, &model, wanted.mission, effort).array.value)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
     use crate::candidate::Mode;
     use crate::profile::Profile;
     use crate::search::InTurn;
+
+    /// A pool that was broken off, and goes on to the end of what was begun.
+    struct BrokenOff;
+
+    impl Pool for BrokenOff {
+        fn run(
+            &self,
+            count: usize,
+            what: &str,
+            one: &(dyn Fn(usize) -> Result<(), String> + Sync),
+        ) -> Result<(), NoAdvice> {
+            InTurn.run(count, what, one)
+        }
+
+        fn stop(&self) -> Option<&'static AtomicBool> {
+            static STOP: AtomicBool = AtomicBool::new(true);
+            Some(&STOP)
+        }
+    }
+
+    /// Simulations that take minutes end between two of their paths: what they give is no chance.
+    #[test]
+    fn a_stop_ends_simulations_that_were_begun() {
+        let drive = raidlab_models::load("nas-8tb-7200").expect("compiled in");
+        let wanted = Wanted::new(6..=6, drive, Profile::named("vm").expect("there"));
+        let layout = "raid6(6)".parse().expect("a layout");
+        let one = Candidate { layout, spares: 0, mode: Mode::None };
+        let asked = [(&one, 20.0)];
+        let rough = Risks::default().rough(&wanted, &BrokenOff, &asked).expect("no failure");
+        let shown = shown(&wanted, &BrokenOff, &asked).expect("no failure");
+        let batches = batches(&wanted, &BrokenOff, &asked).expect("no failure");
+        assert!(shown[0].is_nan() && batches[0].bad.is_nan() && batches[0].mixed.is_nan());
+        // Interpolated between chances that are none.
+        assert!(!(rough[0] > 1e-290), "{rough:?}");
+    }
 
     /// Between the powers of two a chance is what its own simulation says, to a quarter of a step of indifference.
     #[test]

@@ -1,6 +1,6 @@
 //! `raidlab advise` as its users call it: what it answers, and what it says when there is no answer.
 
-use crate::support::{Scratch, raidlab};
+use crate::support::{Running, Scratch, names, raidlab};
 use serde_json::Value;
 
 /// Short runs: these tests are about the answer's form.
@@ -9,6 +9,24 @@ const SHORT: [&str; 4] = ["--requests", "300", "--threads", "2"];
 fn advise(arguments: &[&str]) -> (Option<i32>, String, String) {
     let ran = raidlab([&["advise"], &SHORT[..], arguments].concat());
     (ran.code, ran.stdout, ran.stderr)
+}
+
+#[test]
+fn ctrl_c_ends_advice_and_leaves_no_file() {
+    let scratch = Scratch::new("advise-interrupted");
+    let file = scratch.path().join("advise.json");
+    let file = file.to_str().expect("text");
+    for signal in ["INT", "TERM"] {
+        let mut run = Running::start([
+            "advise", "--drives", "8..24", "--work", "nas", "--quiet", "--json", file,
+        ]);
+        run.wait_for_handler();
+        run.signal(signal);
+        let ran = run.finish();
+        let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
+        assert_eq!(said, (Some(130), "", "interrupted\n"), "{signal}");
+        assert_eq!(names(scratch.path()), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use raidlab_random::{Random, mix};
 use crate::array::Array;
 use crate::model::{Model, WriteHole};
 use crate::prior::{self, Class, Range};
-use crate::simulate::{Effort, Outcome, simulate, years};
+use crate::simulate::{Effort, Outcome, Stop, simulate, years};
 use crate::span::Span;
 use crate::words;
 
@@ -38,8 +38,7 @@ pub enum Precision {
 
 impl Precision {
     /// For central figures, and for each draw.
-    fn efforts(self, seed: u64) -> [Effort; 2] {
-        let effort = Effort::new(seed);
+    fn efforts(self, effort: Effort) -> [Effort; 2] {
         match self {
             Self::Full => {
                 [Effort { error: CENTRAL, ..effort }, Effort { error: 0.1, paths: PATHS, ..effort }]
@@ -82,6 +81,8 @@ pub struct Question {
     pub main: usize,
     /// Draws everything.
     pub seed: u64,
+    /// What breaks it off in the middle of a step.
+    pub stop: Stop,
 }
 
 /// A chance with its range over what nobody knows: 5 % of draws lie below, 5 % above.
@@ -189,7 +190,17 @@ impl Question {
             missions: [1.0, 5.0].map(years).to_vec(),
             main: 1,
             seed,
+            stop: Stop::NEVER,
         }
+    }
+
+    fn effort(&self) -> Effort {
+        Effort { stop: self.stop, ..Effort::new(self.seed) }
+    }
+
+    /// Whether what was simulated may be used.
+    fn goes_on(&self) -> Result<(), NoAnswer> {
+        if self.stop.is_set() { Err(NoAnswer::Stopped) } else { Ok(()) }
     }
 
     /// What is assumed of a layout.
@@ -223,10 +234,10 @@ impl Question {
         model
     }
 
-    /// Answers; `step` is told how many of how many steps are done, and may break off.
+    /// Answers; `step` is told how many of how many steps are done, and may break off between them.
     ///
     /// # Errors
-    /// When an input cannot be, or `step` broke off.
+    /// When an input cannot be, or `step` or [`stop`](Self::stop) broke off.
     pub fn answer(
         &self,
         step: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
@@ -251,8 +262,9 @@ impl Question {
             let central = chances.missions[self.main].outcome;
             let (mut what_ifs, mut waiting) = (Vec::new(), 0.0);
             for (what, model) in changes {
-                let effort = Effort { error: 0.02, paths: 50_000, ..Effort::new(self.seed) };
+                let effort = Effort { error: 0.02, paths: 50_000, ..self.effort() };
                 let outcome = simulate(array, &model, central.until, effort);
+                self.goes_on()?;
                 if what == AT_ONCE && central.array.value > 0.0 {
                     waiting = (1.0 - outcome.array.value / central.array.value).clamp(0.0, 1.0);
                 }
@@ -272,11 +284,11 @@ impl Question {
     /// Chances below [`LEAST`](crate::words::LEAST) are not known well: words tell none apart there.
     ///
     /// # Errors
-    /// When an input cannot be.
+    /// When an input cannot be, or [`stop`](Self::stop) broke off.
     pub fn mission(&self, layout: usize, error: f64) -> Result<Mission, NoAnswer> {
         self.model_of(layout).check().map_err(NoAnswer::Input)?;
         let mut array = Array::new(&self.layouts[layout], self.drive).map_err(NoAnswer::Layout)?;
-        let effort = Effort { error, least: words::LEAST, ..Effort::new(self.seed) };
+        let effort = Effort { error, least: words::LEAST, ..self.effort() };
         let each = Effort { error: 0.1, paths: PATHS, ..effort };
         let until = self.missions[self.main];
         let told = self.mission_of(layout, &mut array, (until, [effort, each]), &mut || Ok(()));
@@ -286,7 +298,7 @@ impl Question {
     /// The chances of a layout alone, as [`answer`](Self::answer) gives them with [`Precision::Full`].
     ///
     /// # Errors
-    /// When an input cannot be.
+    /// When an input cannot be, or [`stop`](Self::stop) broke off.
     pub fn chances(&self, layout: usize, precision: Precision) -> Result<Chances, NoAnswer> {
         self.model_of(layout).check().map_err(NoAnswer::Input)?;
         let mut array = Array::new(&self.layouts[layout], self.drive).map_err(NoAnswer::Layout)?;
@@ -303,7 +315,7 @@ impl Question {
     ) -> Result<Chances, NoAnswer> {
         let (mut missions, mut main) = (Vec::new(), Vec::new());
         for (index, until) in self.missions.iter().enumerate() {
-            let efforts = precision.efforts(self.seed);
+            let efforts = precision.efforts(self.effort());
             let (mission, drawn) = self.mission_of(layout, array, (*until, efforts), told)?;
             missions.push(mission);
             if index == self.main {
@@ -322,10 +334,12 @@ impl Question {
         told: &mut dyn FnMut() -> Result<(), NoAnswer>,
     ) -> Result<(Mission, Drawn), NoAnswer> {
         let outcome = simulate(array, &self.model_of(layout), until, central);
+        self.goes_on()?;
         told()?;
         let mut drawn = Vec::new();
         for draw in 0..DRAWS {
             let outcome = simulate(array, &self.drawn(layout, draw), until, each);
+            self.goes_on()?;
             drawn.push((outcome.array.value, outcome.sector.value));
             told()?;
         }
@@ -439,6 +453,8 @@ fn within(central: f64, drawn: impl Iterator<Item = f64>) -> Within {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     /// The chances without what would change them are those of the whole answer; below what words tell apart little is
@@ -459,6 +475,7 @@ mod tests {
             missions: vec![years(5.0)],
             main: 0,
             seed: 3,
+            stop: Stop::NEVER,
         };
         let answer = question.answer(&mut |_, _| ControlFlow::Continue(())).expect("an answer");
         let [alone, rare] = [0, 1].map(|one| question.mission(one, 0.02).expect("a mission"));
@@ -654,6 +671,28 @@ mod tests {
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!((broken_off, left), (Err(NoAnswer::Stopped), 0));
+    }
+
+    /// A flag ends a simulation of which each step would take hours: between its paths.
+    #[test]
+    fn a_flag_breaks_off_within_a_step() {
+        static STOP: AtomicBool = AtomicBool::new(true);
+        let names = vec!["raid6(24)".parse().expect("one")];
+        let mut question = Question::usual(names, Sectors(1 << 30), Class::HardDisk, 5);
+        question.model.rebuild = Span::Fixed(20.0);
+        question.stop = Stop::on(&STOP);
+        let mut steps = 0;
+        let answer = question.answer(&mut |_, _| {
+            steps += 1;
+            ControlFlow::Continue(())
+        });
+        assert_eq!((answer, steps), (Err(NoAnswer::Stopped), 0));
+        assert_eq!(question.mission(0, 0.0), Err(NoAnswer::Stopped));
+        assert_eq!(question.chances(0, Precision::Brief), Err(NoAnswer::Stopped));
+        let mut array = Array::new(&question.layouts[0], question.drive).expect("can be");
+        let effort = Effort { error: 0.0, paths: u64::MAX, ..question.effort() };
+        let broken_off = simulate(&mut array, &question.model_of(0), years(5.0), effort);
+        assert_eq!(broken_off.paths, 0);
     }
 
     /// Ratios are those of the main mission, whichever place that has.

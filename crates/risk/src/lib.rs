@@ -42,5 +42,7 @@ pub use answer::{
 pub use array::Array;
 pub use hazard::{Hazard, YEAR};
 pub use model::{Latent, Law, Model, REPLACED, RepairOrder, WriteHole};
-pub use simulate::{Chance, Effort, Losses, Method, Outcome, simulate, simulate_in_batch, years};
+pub use simulate::{
+    Chance, Effort, Losses, Method, Outcome, Stop, simulate, simulate_in_batch, years,
+};
 pub use span::Span;

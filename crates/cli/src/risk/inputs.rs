@@ -6,12 +6,15 @@ use raidlab_core::geometry::Geometry;
 use raidlab_core::{Consistency, Layout, Sectors, Settings};
 use raidlab_models::DriveSpec;
 use raidlab_risk::prior::{Class, Range};
-use raidlab_risk::{Hazard, Latent, Law, Model, Question, REPLACED, Span, WriteHole, YEAR, years};
+use raidlab_risk::{
+    Hazard, Latent, Law, Model, Question, REPLACED, Span, Stop, WriteHole, YEAR, years,
+};
 
 use super::args::{Mode, RiskOptions};
 use super::rebuild::{self, Simulated};
 use super::values::{Hours, percents, span, time};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::progress::Bar;
 
 /// Bytes of a stripe that a crash tears: a chunk, as md's default.
@@ -83,6 +86,7 @@ pub(super) fn asked(options: &RiskOptions, bar: &Bar) -> Result<Asked, Failure> 
         main: missions.len() / 2,
         missions,
         seed: options.seed,
+        stop: Stop::on(interrupt::flag()?),
     };
     Ok(Asked { question, assumed, simulated })
 }

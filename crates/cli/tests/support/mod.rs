@@ -169,6 +169,17 @@ impl Running {
     }
 
     /// Waits for its run directory below `parent` with all member files.
+    /// Waits until Ctrl-C is caught.
+    pub(crate) fn wait_for_handler(&mut self) {
+        let tasks = format!("/proc/{}/task", self.id());
+        self.wait_until("a handler of Ctrl-C", || {
+            let names = fs::read_dir(&tasks).ok()?.flatten();
+            let mut names =
+                names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+            names.any(|name| name.trim() == "ctrl-c").then_some(())
+        });
+    }
+
     pub(crate) fn wait_for_files(&mut self, parent: &Path, members: u16) -> PathBuf {
         let path = parent.join(format!("raidlab-run-{}-0", self.id()));
         let last = path.join(format!("member-{}.img", members - 1));

@@ -4,6 +4,8 @@ mod cycle;
 mod path;
 mod state;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use raidlab_random::mix;
 
 use crate::array::Array;
@@ -59,13 +61,41 @@ pub struct Effort {
     pub losses: Losses,
     /// A chance that is surely (by four standard errors) below this need not be known better.
     pub least: f64,
+    /// What ends it before that: what it gave until then is no answer.
+    pub stop: Stop,
 }
 
 impl Effort {
     /// To a relative standard error of 0.5 %, with at most a million paths.
     pub const fn new(seed: u64) -> Self {
         let (method, losses) = (Method::Both, Losses::First);
-        Self { seed, error: 0.005, paths: 1_000_000, method, losses, least: 0.0 }
+        let (paths, stop) = (1_000_000, Stop::NEVER);
+        Self { seed, error: 0.005, paths, method, losses, least: 0.0, stop }
+    }
+}
+
+/// A flag that breaks a simulation off when it is set. It is no part of what is asked: all are equal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stop(Option<&'static AtomicBool>);
+
+impl Stop {
+    /// Nobody breaks it off.
+    pub const NEVER: Self = Self(None);
+
+    /// When this flag is set.
+    pub const fn on(flag: &'static AtomicBool) -> Self {
+        Self(Some(flag))
+    }
+
+    /// Whether it is to end.
+    pub fn is_set(self) -> bool {
+        self.0.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+}
+
+impl PartialEq for Stop {
+    fn eq(&self, _: &Self) -> bool {
+        true
     }
 }
 
@@ -203,10 +233,10 @@ fn run(paths: &mut Paths<'_>, mut nodes: Vec<Node>, effort: Effort) -> Vec<Node>
     let first = (effort.paths / (8 * count)).clamp(FEWEST, 1_000);
     let mut done = 0;
     for (index, node) in nodes.iter_mut().enumerate() {
-        add(paths, node, index, first, effort.seed);
+        add(paths, node, index, first, effort);
         done += first;
     }
-    while done < effort.paths && !is_enough(&nodes, effort) {
+    while done < effort.paths && !effort.stop.is_set() && !is_enough(&nodes, effort) {
         let total = |of: fn(&Node) -> f64| nodes.iter().map(of).sum::<f64>();
         let sums = (total(|node| node.mean(node.sum.array)), total(|node| node.mean(node.sum.any)));
         // What a path more takes off the relative variances.
@@ -219,15 +249,18 @@ fn run(paths: &mut Paths<'_>, mut nodes: Vec<Node>, effort: Effort) -> Vec<Node>
         let gains = nodes.iter().map(gain).enumerate();
         let best = gains.fold((0, -1.0), |one, other| if other.1 > one.1 { other } else { one });
         let more = nodes[best.0].paths.clamp(1, effort.paths - done);
-        add(paths, &mut nodes[best.0], best.0, more, effort.seed);
+        add(paths, &mut nodes[best.0], best.0, more, effort);
         done += more;
     }
     nodes
 }
 
-fn add(paths: &mut Paths<'_>, node: &mut Node, index: usize, count: u64, seed: u64) {
+fn add(paths: &mut Paths<'_>, node: &mut Node, index: usize, count: u64, effort: Effort) {
     for _ in 0..count {
-        let told = paths.path(mix(&[seed, index as u64, node.paths]), node.factor);
+        if effort.stop.is_set() {
+            break;
+        }
+        let told = paths.path(mix(&[effort.seed, index as u64, node.paths]), node.factor);
         node.add(&told);
     }
 }

@@ -38,6 +38,8 @@ const ASK: &str = "ask a lower array";
 #[derive(Clone, Debug)]
 pub struct LowerArray {
     thread: Arc<Thread>,
+    /// Sectors that whoever it is a member of reads and writes together.
+    block: u32,
 }
 
 /// The threads; they are waited for when nobody wants anything of them any more.
@@ -152,7 +154,8 @@ impl LowerArray {
         match made.recv() {
             Ok(Ok((thread, more))) => {
                 lock(&thread.handles).push(handle);
-                Ok((Self { thread: Arc::new(thread) }, more))
+                let block = thread.block;
+                Ok((Self { thread: Arc::new(thread), block }, more))
             }
             Ok(Err(error)) => {
                 // What it had opened is closed then.
@@ -168,6 +171,13 @@ impl LowerArray {
         }
     }
 
+    /// The same with sectors of so many of 512 bytes to whom it is a member of, where these are more than its members'.
+    #[must_use]
+    pub fn in_blocks(self, block: Sectors) -> Self {
+        let block = u32::try_from(block.0).unwrap_or(u32::MAX).max(self.block);
+        Self { block, ..self }
+    }
+
     /// The array as a member of another one, from its first sector to its last.
     pub fn member(&self) -> Member {
         self.part(Sectors::ZERO, self.thread.sectors)
@@ -179,7 +189,7 @@ impl LowerArray {
         let start = start.min(self.thread.sectors);
         let sectors = sectors.min(self.thread.sectors - start);
         self.thread.users.fetch_add(1, Ordering::Relaxed);
-        Member::from(Store { thread: Arc::clone(&self.thread), start, sectors })
+        Member::from(Store { thread: Arc::clone(&self.thread), block: self.block, start, sectors })
     }
 
     /// Whether it is a member of an array now.
@@ -236,6 +246,7 @@ fn relay(shared: &Shared, commands: &Receiver<Command>) {
 /// The array as the one above it sees it.
 struct Store {
     thread: Arc<Thread>,
+    block: u32,
     start: Sectors,
     sectors: Sectors,
 }
@@ -246,7 +257,7 @@ impl MemberStore for Store {
     }
 
     fn logical_block(&self) -> u32 {
-        self.thread.block
+        self.block
     }
 
     fn submit(&mut self, request: MemberRequest) {

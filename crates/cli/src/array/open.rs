@@ -82,7 +82,19 @@ impl Found {
     /// What its contents carry of md, if they can be read.
     pub(super) fn content(&self) -> Option<Inspected> {
         let mut engine = self.engine().ok()?;
-        Some(inspect(&mut Content(&mut engine)))
+        let block = engine.block().max(self.sector()).0 as u32;
+        Some(inspect(&mut Content { engine: &mut engine, block }))
+    }
+
+    /// What a sector of the array has, in those of 512 bytes: of a graid3 one sector of each member with data, as FreeBSD
+    /// shows it, so that the label of an array above lies in the last of these; of others not more than a member's.
+    pub(super) fn sector(&self) -> Sectors {
+        let labelled = self.geom().filter(|labelled| labelled.kind == Kind::Raid3);
+        let Some((labelled, assembly)) = labelled.zip(self.decision.as_ref().ok()) else {
+            return Sectors(1);
+        };
+        let data = u64::from(assembly.layout.members.saturating_sub(1));
+        Sectors(u64::from(labelled.sector) * data)
     }
 
     /// Whether a device, or one below an array that is a member, is of a DDF container.
@@ -286,19 +298,23 @@ pub(super) fn parts(options: &Members) -> Result<Vec<Part>, Failure> {
 }
 
 /// What an array holds.
-struct Content<'a>(&'a mut Engine);
+struct Content<'a> {
+    engine: &'a mut Engine,
+    /// Sectors of 512 bytes that one of it has.
+    block: u32,
+}
 
 impl Source for Content<'_> {
     fn sectors(&self) -> Sectors {
-        self.0.array().capacity()
+        self.engine.array().capacity()
     }
 
     fn logical_block(&self) -> u32 {
-        self.0.block().0 as u32
+        self.block
     }
 
     fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
-        self.0.read_at(at, into).map_err(|_| Unreadable)
+        self.engine.read_at(at, into).map_err(|_| Unreadable)
     }
 }
 

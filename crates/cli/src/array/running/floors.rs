@@ -99,6 +99,7 @@ fn start(
     tell(&paths, &unused(&joined), &joined.notes);
     let (told, of) = (names.clone(), inspected);
     array.with(move |engine| tell_beginning(engine, &of, &told))?;
+    let array = array.in_blocks(found.sector());
     Ok(Lower { array, names, lower })
 }
 

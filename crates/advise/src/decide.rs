@@ -593,6 +593,34 @@ mod tests {
         assert_eq!(errors(Objective::Capacity), 0.0, "space is known");
     }
 
+    /// Where other causes dominate the chances of both, how far they are below that decides nothing, whatever counts
+    /// most.
+    #[test]
+    fn a_chance_below_the_least_decides_nothing() {
+        let wanted = wanted(4, "nas-8tb-7200", "vm");
+        let of = |layout: &str, rate, risk| {
+            let one = finalist(&wanted, layout, &[rate], [Some(10), Some(10)]);
+            let measured = &one.rounds[..1];
+            let figures = crate::search::figures(&wanted, &one.candidate, measured, risk);
+            Finalist { risk, costs: figures.costs(), ..one }
+        };
+        let both = [of("raid10(4)", 101, 9e-6), of("raid6(4)", 100, 1e-12)];
+        for prefer in Prefer::ALL {
+            let weights = weights(prefer, false);
+            let told = compared(&wanted, (&both[0], &both[1]), &weights);
+            assert_eq!(told.by[Objective::Risk.index()], (Objective::Risk, 0.0), "{prefer:?}");
+            assert!(told.lead > 0.0, "the faster one is ahead");
+        }
+        assert_eq!(off(&wanted, Objective::Risk, (&both[0], &both[1])), 0.0);
+        let found = changes(&wanted, &both, &weights(Prefer::Balance, false));
+        let safe = found.iter().find(|one| one.when == "if safety counts most").expect("is asked");
+        assert_eq!(safe.then, 0);
+        // One above it counts down to it.
+        let above = of("raid10(4)", 101, 2.25e-5);
+        let told = compared(&wanted, (&above, &both[1]), &[1.0; 6]);
+        assert!((told.by[Objective::Risk.index()].1 + 2.0).abs() < 1e-9, "{:?}", told.by);
+    }
+
     #[test]
     fn whom_no_other_dominates_is_in_the_front() {
         let wanted = wanted(4, "nas-8tb-7200", "vm");

@@ -8,6 +8,7 @@ use raidlab_risk::words;
 use crate::candidate::{Candidate, Mode, modes, terabytes};
 use crate::decide::{Advice, Lean};
 use crate::growth::Growth;
+use crate::objectives::LEAST_RISK;
 use crate::profile::{BOOT, Counted};
 use crate::risks::BAD_BATCH;
 use crate::search::Finalist;
@@ -253,7 +254,9 @@ fn double_parity(wanted: &Wanted, advice: &Advice) -> Option<String> {
     let is_single = layout.level == Level::Raid5 && layout.inner.is_none();
     let is_much = layout.members > WIDE_SINGLE || wanted.member().bytes() >= LARGE_SINGLE;
     let double = Layout::new(Level::Raid6, pick.candidate.drives());
-    if !(is_single && is_much) || double.check().is_err() {
+    // Where other causes dominate, more parity helps against nothing that is told.
+    let is_told = pick.risk >= LEAST_RISK;
+    if !(is_single && is_much && is_told) || double.check().is_err() {
         return None;
     }
     let double = Candidate { layout: double, spares: 0, mode: Mode::None };
@@ -634,6 +637,11 @@ mod tests {
             told("ssd-sata-1tb", "raid5(7)").is_some()
                 && told("ssd-sata-1tb", "raid5(6)").is_none()
         );
+        let wanted = made_up::wanted(4, "nas-8tb-7200", "vm");
+        let one = made_up::finalist(&wanted, "raid5(4)", &[1], [Some(1), Some(1)]);
+        let at_floor = Finalist { risk: LEAST_RISK / 2.0, ..one };
+        let told_of = double_parity(&wanted, &made_up::advice(vec![at_floor]));
+        assert_eq!(told_of, None, "other causes dominate");
         for other in ["raid6(8)", "raid4(8)", "raid5+0(2x4)", "raid10(8)", "raid5(3)"] {
             assert_eq!(
                 told("nas-8tb-7200", other),

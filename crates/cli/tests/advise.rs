@@ -166,6 +166,8 @@ fn bad_input_is_named() {
         (&["--drives", "4", "--drive", "nas-9tb-7200"], "nas-9tb-7200"),
         (&["--drives", "4", "--among", "raid6(8)"], "they contradict each other"),
         (&["--drives", "4", "--work", "vm", "--speed", "400MB/s"], "counted in I/O/s"),
+        (&["--drives", "4", "--work", "vm", "--speed", "0"], "--speed 0: `vm` is counted in I/O/s"),
+        (&["--drives", "4", "--work", "nas", "--speed", "2000"], "write 400MB/s"),
         (&["--drives", "x"], "--drives x"),
         (&[], "--drives is missing"),
         (&["no-such-file.toml"], "no-such-file.toml"),
@@ -282,6 +284,10 @@ fn drives_of_a_machine_are_found() {
     );
     assert!(out.contains("Recommended: raid1(2)") && out.contains("4.0 TB are unused"), "{out}");
     assert!(error.contains("there is an array now: md0 raid1 sda sdb"), "{error}");
+    // A size for all takes the place of sizes that differ, and there are as many drives.
+    let (code, out, error) = advise(&["--lsblk", lsblk, "--size", "2TB"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(!out.contains("beyond the smallest one"), "{out}");
 }
 
 /// The 34 questions: what an answer must say and must never. All of them take minutes.

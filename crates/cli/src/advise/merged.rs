@@ -419,6 +419,18 @@ mod tests {
         assert!(sizes.drives.is_none() && sizes.size.is_none());
     }
 
+    /// Sizes say how many drives there are, and a study what the work is.
+    #[test]
+    fn what_is_said_otherwise_is_not_asked() {
+        let said = [("study", "mine.toml"), ("sizes", "4TB,8TB")];
+        let said = said.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let said = parsed("flags", &said).expect("right");
+        let answers = ask(&mut "\n".repeat(9).as_bytes(), &mut Vec::new(), &said);
+        let answers = answers.expect("answers");
+        let asked: Vec<&str> = answers.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(asked, ["drive", "survive", "replace", "prefer"]);
+    }
+
     #[test]
     fn what_cannot_be_is_asked_again() {
         let said = parsed("flags", &[("work".to_owned(), "vm".to_owned())]).expect("right");

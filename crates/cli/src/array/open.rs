@@ -86,8 +86,9 @@ impl Found {
         Some(inspect(&mut Content { engine: &mut engine, block }))
     }
 
-    /// What a sector of the array has, in those of 512 bytes: of a graid3 one sector of each member with data, as FreeBSD
-    /// shows it, so that the label of an array above lies in the last of these; of others not more than a member's.
+    /// What a sector of the array has, in those of 512 bytes: of a graid3 one sector of each member with data, as
+    /// FreeBSD shows it, so that the label of an array above lies in the last of these; of others not more than a
+    /// member's.
     pub(super) fn sector(&self) -> Sectors {
         let labelled = self.geom().filter(|labelled| labelled.kind == Kind::Raid3);
         let Some((labelled, assembly)) = labelled.zip(self.decision.as_ref().ok()) else {

@@ -294,6 +294,8 @@ pub struct Tally {
     pub failures: u64,
     /// Of these, with records as bytes.
     pub failures_in_bytes: u64,
+    /// Operations that an array does not have, and refused.
+    pub refused: u64,
     /// What crashes came to; `complete` is not used.
     pub crashes: Counts,
     /// Crash states with records as bytes, which are among those.
@@ -323,6 +325,7 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         self.failures += other.failures;
         self.failures_in_bytes += other.failures_in_bytes;
+        self.refused += other.refused;
         let (sum, one) = (&mut self.crashes, &other.crashes);
         sum.programs += one.programs;
         sum.moments += one.moments;
@@ -439,6 +442,7 @@ fn failures(config: &FaultPointConfig) -> Report {
     if let Ok(counts) = &ended {
         let ios = counts.operations.iter().map(|(_, ios, _)| u64::from(*ios));
         report.tally.hash = ios.fold(report.tally.hash, mix);
+        report.tally.refused = counts.skipped.len() as u64;
     }
     report.tally.broken = u64::from(ended.is_err());
     report.broken.extend(ended.err().map(|violation| Broken {
@@ -485,23 +489,30 @@ fn crashes(config: &CrashConfig, progress: &mut dyn FnMut(u64)) -> Report {
 }
 
 fn hole(config: &CrashConfig) -> Report {
-    let mut report = Report::default();
-    match crash::run(config, &mut |_| ()) {
+    let ended = match caught(|| crash::run(config, &mut |_| ())) {
+        Ok(ended) => ended,
+        Err(what) => return panicked(config.name(), what, reproduction::of_hole(config)),
+    };
+    let broken = |what, after, shown_by| {
+        let replay = reproduction::of_hole(config);
+        ended_by(Broken { array: config.name(), what, after, shown_by, replay })
+    };
+    match ended {
+        Err(violation) if crash::is_hole(&violation) => {
+            let hole = Some(violation.states);
+            let tally = Tally { hole, hash: violation.states, ..Tally::default() };
+            Report { tally, broken: Vec::new() }
+        }
+        // Anything else that goes wrong is no proof that the hole would be seen.
         Err(violation) => {
-            report.tally.hole = Some(violation.states);
-            report.tally.hash = violation.states;
+            let what = format!("before the write hole is shown: {}", violation.what);
+            broken(what, violation.states.max(1), Shown::Crash(violation))
         }
         Ok(counts) => {
-            return ended_by(Broken {
-                array: config.name(),
-                what: format!("{} states do not show the write hole", counts.states),
-                after: counts.states,
-                shown_by: Shown::NoHole,
-                replay: reproduction::of_hole(config),
-            });
+            let what = format!("{} states do not show the write hole", counts.states);
+            broken(what, counts.states, Shown::NoHole)
         }
     }
-    report
 }
 
 fn one_seed(seed: u64, options: &[Options], after: u64, report: &mut Report) {
@@ -540,6 +551,21 @@ fn one_seed(seed: u64, options: &[Options], after: u64, report: &mut Report) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A search that breaks off for another reason does not show that the hole would be seen.
+    #[test]
+    fn only_a_wrong_read_after_a_loss_is_the_hole() {
+        let hole = |lost, what: &str| {
+            let nothing = crash::Violation::before_any_step(&write_hole());
+            crash::is_hole(&crash::Violation { lost, what: what.into(), ..nothing })
+        };
+        let wrong = "read 4 gave 0x7 for sector 2; legal: [5]";
+        assert!(hole(1, wrong));
+        assert!(!hole(0, wrong) && !hole(crate::shape::Set::MAX, wrong));
+        let later = "after the recovery, without member 2: ";
+        assert!(hole(0, &format!("{later}{wrong}")) && !hole(0, &format!("{later}a mismatch")));
+        assert!(!hole(1, "recovery does not end") && !hole(1, "the code panicked: index"));
+    }
 
     /// Reproductions and what was recorded name arrays by these.
     #[test]

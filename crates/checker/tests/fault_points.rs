@@ -38,6 +38,22 @@ fn every_io_of_every_operation_fails_once_and_for_good() {
     }
 }
 
+/// An operation that an array has, and refuses, is a broken promise, and one it has not is none.
+#[test]
+fn operations_that_an_array_does_not_have_are_refused() {
+    use Operation::{Degraded, ReAdd, ReAddOld, RepairUnknown, Replace};
+    let refused = |level, members, mode| {
+        let config = FaultPointConfig { most: 0, ..FaultPointConfig::new(level, members, mode) };
+        fail_each(&config).skipped
+    };
+    assert!(refused(Level::Raid0, 3, Consistency::None).contains(&Degraded));
+    assert_eq!(refused(Level::Raid6, 5, BITMAP), [ReAddOld]);
+    assert_eq!(refused(Level::Raid5, 4, PPL), [ReAdd, RepairUnknown, ReAddOld]);
+    let config = FaultPointConfig::new(Level::Raid1, 2, BITMAP);
+    let config = FaultPointConfig { most: 0, only: Some(Replace), ..config };
+    assert_eq!(fail_each(&config).skipped, []);
+}
+
 #[test]
 fn copies_fail_wherever_they_lie() {
     let layouts = ["far2", "offset2", "near2 far2", "near2 offset2", "far2 sets"];

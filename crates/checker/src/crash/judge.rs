@@ -4,16 +4,18 @@ use raidlab_core::consistency::{Allow, AssembleError};
 use raidlab_core::contract::{Admin, Outcome};
 use raidlab_core::{Consistency, MemberIndex};
 
-use super::{Counts, CrashConfig};
+use super::{Counts, CrashConfig, Op, Violation};
 use crate::caught::caught_as_broken;
 use crate::content::{Content, mix};
-use crate::harness::{Fault, Harness, Started};
+use crate::harness::{Fault, Harness, Started, is_wrong_read};
 use crate::seen::Seen;
-use crate::shape::{Set, all_of};
+use crate::shape::{Set, all_of, set_of};
 use raidlab_random::SplitMix64;
 
 /// Crashes within recoveries, one in another, at most.
 const DEEPEST: usize = 3;
+/// What is wrong begins so, if it is when one more member is lost after the recovery.
+const LOST_TOO: &str = "after the recovery, without member";
 /// How often an array is woken until it must be quiet.
 const WAKES: usize = 64;
 
@@ -79,29 +81,30 @@ impl Judge {
     }
 
     /// What is wrong with a copy of a harness at the end of a program.
-    pub(super) fn quiet(&mut self, harness: &Harness) -> Option<String> {
+    pub(super) fn quiet(&mut self, harness: &Harness, program: &[Op]) -> Option<String> {
         self.harnesses[0].clone_from(harness);
-        Self::ended(&mut self.harnesses[0])
+        Self::ended(&mut self.harnesses[0], program)
     }
 
     /// What is wrong with a harness at the end of a program, without a crash.
-    pub(super) fn ended(harness: &mut Harness) -> Option<String> {
+    pub(super) fn ended(harness: &mut Harness, program: &[Op]) -> Option<String> {
         if harness.unanswered() > 0 {
             return Some("a request is never answered".into());
         }
+        let meant = program.iter().fold(0, |meant, op| meant | op.fails());
         harness.run_on(WAKES);
         let key = harness.key();
-        finish(harness, false, false, key)
+        finish(harness, Start { forced: false, out: meant }, false, key)
     }
 
     /// What is wrong with the harness at `depth`, whose drives start again without `lost`.
     fn judge(&mut self, depth: usize, lost: Set, key: u64, counts: &mut Counts) -> Option<String> {
         let harness = &mut self.harnesses[depth];
-        let forced = match start(harness, lost) {
-            Ok(forced) => forced,
+        let start = match start(harness, lost) {
+            Ok(start) => start,
             Err(what) => return Some(what),
         };
-        counts.forced += u64::from(forced);
+        counts.forced += u64::from(start.forced);
         if depth < DEEPEST && self.nested > 0 && mix(key, 5).is_multiple_of(u64::from(self.nested))
         {
             let what = self.interrupt(depth, lost, key, counts);
@@ -111,7 +114,7 @@ impl Judge {
         }
         let harness = &mut self.harnesses[depth];
         harness.run_on(WAKES);
-        finish(harness, forced, true, key)
+        finish(harness, start, true, key)
     }
 
     /// A crash at some moment of the recovery.
@@ -150,17 +153,36 @@ impl Judge {
     }
 }
 
-/// Assembles as the promise says; true when a start had to be forced. Drives of md 0.90 of which nothing tells what
-/// became of them are left out, as an administrator would.
-fn start(harness: &mut Harness, lost: Set) -> Result<bool, String> {
+/// Whether this is the write hole: a member was lost, with the power or after the recovery from that, and a read gave
+/// what nobody wrote.
+pub(crate) fn is_hole(violation: &Violation) -> bool {
+    let text = violation.what.as_str();
+    let later = text.strip_prefix(LOST_TOO).and_then(|rest| rest.split_once(": "));
+    let is_lost = violation.lost != 0 || later.is_some();
+    let is_crash = violation.lost != Set::MAX;
+    is_crash && is_lost && is_wrong_read(later.map_or(text, |(_, what)| what))
+}
+
+/// How an array was started.
+#[derive(Clone, Copy)]
+struct Start {
+    /// It had to be forced.
+    forced: bool,
+    /// Members that may be out of service: those lost, and those that were out before. Nothing is wrong with any other.
+    out: Set,
+}
+
+/// Assembles as the promise says. Drives of md 0.90 of which nothing tells what became of them are left out, as an
+/// administrator would; besides them nobody may be missing who was not lost or out of service before.
+fn start(harness: &mut Harness, lost: Set) -> Result<Start, String> {
     let out = lost | harness.out_of_service();
     let allow = Allow::default();
     let begin = |harness: &mut Harness, allow| match out {
         0 => harness.assemble(lost, allow),
-        _ => harness.assemble_without_missing(lost, allow),
+        _ => harness.assemble_without_missing(lost, out, allow),
     };
     let refusal = match begin(harness, allow) {
-        Started::Well => return Ok(false),
+        Started::Well => return started(harness, Start { forced: false, out }),
         Started::Refused(refusal) => refusal,
     };
     let untold = harness.untold(lost, &refusal) & !lost;
@@ -174,23 +196,40 @@ fn start(harness: &mut Harness, lost: Set) -> Result<bool, String> {
         return Err(format!("a start without {lost:#b} is refused: {refusal:?}"));
     }
     match begin(harness, Allow { dirty_degraded: true, ..allow }) {
-        Started::Well => Ok(true),
+        Started::Well => started(harness, Start { forced: true, out }),
         Started::Refused(refusal) => {
             Err(format!("a forced start without {lost:#b} is refused: {refusal:?}"))
         }
     }
 }
 
+/// An array has started, with all members that were neither lost nor out of service.
+fn started(harness: &Harness, start: Start) -> Result<Start, String> {
+    all_there(harness, start.out).map_or(Ok(start), Err)
+}
+
+/// What is wrong with who is in service: no member may have failed but those `out`.
+fn all_there(harness: &Harness, out: Set) -> Option<String> {
+    let missing = all_of(harness.shape().members) & !harness.in_service();
+    let rebuilding = set_of(harness.array().status().rebuilding);
+    let failed = (missing | rebuilding | harness.failures_told()) & !out;
+    (failed != 0)
+        .then(|| format!("members {failed:#b} are failed though nothing was wrong with them"))
+}
+
 /// Recovery is over: reads everything, compares redundancy, loses one more, reads again.
-fn finish(harness: &mut Harness, forced: bool, crashed: bool, key: u64) -> Option<String> {
+fn finish(harness: &mut Harness, start: Start, crashed: bool, key: u64) -> Option<String> {
     if let Some(what) = harness.violation() {
         return Some(what.to_owned());
     }
     if harness.outstanding() > 0 || harness.unanswered() > 0 {
         return Some("recovery does not end".into());
     }
-    let lenient = forced || !harness.shape().survives(harness.out_of_service());
-    if let Some(what) = read_all(harness, lenient) {
+    if let Some(what) = all_there(harness, start.out) {
+        return Some(what);
+    }
+    let lenient = start.forced || !harness.shape().survives(harness.out_of_service() & start.out);
+    if let Some(what) = read_all(harness, lenient, start.out) {
         return Some(what);
     }
     // Without superblocks nobody knows after a crash where it disagrees.
@@ -208,11 +247,12 @@ fn finish(harness: &mut Harness, forced: bool, crashed: bool, key: u64) -> Optio
     })?;
     harness.command(Admin::Fail(MemberIndex(further as u16)));
     harness.run_on(WAKES);
-    read_all(harness, forced)
+    let wrong = read_all(harness, start.forced, start.out | 1 << further);
+    wrong.map(|what| format!("{LOST_TOO} {further}: {what}"))
 }
 
-/// Reads everything; `lenient`: errors are in order, since nothing is promised.
-fn read_all(harness: &mut Harness, lenient: bool) -> Option<String> {
+/// Reads everything; `lenient`: errors are in order, since nothing is promised. Nobody fails but those `out`.
+fn read_all(harness: &mut Harness, lenient: bool, out: Set) -> Option<String> {
     let (capacity, block) = (harness.shape().capacity, harness.shape().logical_block);
     let longest = u64::from(harness.config().longest) / block * block;
     let mut at = 0;
@@ -228,6 +268,9 @@ fn read_all(harness: &mut Harness, lenient: bool) -> Option<String> {
             outcome => return Some(format!("sectors {at}+{len} cannot be read: {outcome:?}")),
         }
         at += len;
+    }
+    if let Some(what) = all_there(harness, out) {
+        return Some(what);
     }
     harness.forget();
     None

@@ -32,6 +32,7 @@ use super::harness::{Harness, HarnessConfig};
 use super::shape::Set;
 use raidlab_random::SplitMix64;
 
+pub(crate) use judge::is_hole;
 pub use program::Op;
 
 /// What is enumerated, and how far.

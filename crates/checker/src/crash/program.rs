@@ -6,7 +6,7 @@ use raidlab_core::{Consistency, MemberIndex, Redundancy};
 use super::CrashConfig;
 use crate::choices::Choices;
 use crate::harness::{Ask, Harness};
-use crate::shape::{has, set_of};
+use crate::shape::{Set, has, set_of};
 
 /// An operation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +68,18 @@ impl Op {
                 harness.renew_drive(replacement);
                 harness.command(Admin::Replace { member, sectors, consent: true });
             }
+        }
+    }
+}
+
+impl Op {
+    /// Members that it fails, or that fail as drives are changed.
+    pub(super) fn fails(self) -> Set {
+        match self {
+            Self::Command(Admin::Fail(member)) | Self::Renew(member) | Self::Return(member) => {
+                1 << member.0
+            }
+            _ => 0,
         }
     }
 }

@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
     /// A program has come to its end: everything was answered, and all is as it should be without
     /// any crash.
     fn ended(&mut self, harness: &Harness) -> Result<(), Box<Trace>> {
-        match self.judge.quiet(harness) {
+        match self.judge.quiet(harness, &self.program) {
             None => Ok(()),
             Some(_) => Err(self.trace(&[], Set::MAX)),
         }
@@ -316,7 +316,7 @@ fn take_all(config: &CrashConfig, harness: &mut Harness, trace: &Trace) -> Optio
         return Some(violation.to_owned());
     }
     if trace.lost == Set::MAX {
-        return Judge::ended(harness);
+        return Judge::ended(harness, &trace.program);
     }
     let mut image = Vec::new();
     let fates = harness.drives().fates();

@@ -41,7 +41,11 @@ pub(super) fn run(
 }
 
 fn judge(harness: &mut Harness, operation: Operation, strikes: &[Strike]) -> Result<(), String> {
-    operation.begin(harness);
+    let is_had = operation.is_had_by(harness);
+    if operation.begin(harness) != is_had {
+        let what = if is_had { "refused" } else { "carried out, which this array must refuse" };
+        return Err(format!("{operation:?} is {what}: {:?}", harness.events()));
+    }
     let out_before = harness.out_of_service();
     let (doubted, rotten) = (operation.doubted(harness), operation.rotten());
     let before: Vec<_> = everything(harness).collect();
@@ -63,6 +67,7 @@ fn judge(harness: &mut Harness, operation: Operation, strikes: &[Strike]) -> Res
         operation,
         Operation::Rebuild | Operation::ReAdd | Operation::Replace | Operation::Recover
     );
+    let was_stopped = harness.events()[told..].contains(&Event::Stopped);
     let listed = harness.events().iter().any(|event| matches!(event, Event::BadBlocks { .. }));
     let members = all_of(harness.shape().members);
     let struck = run.struck & members;
@@ -94,7 +99,7 @@ fn judge(harness: &mut Harness, operation: Operation, strikes: &[Strike]) -> Res
     if let Some(sector) = rotten {
         doubt_row(harness, sector);
     }
-    start_again(harness, survives, doubtful, strikes)
+    start_again(harness, survives, doubtful, (was_stopped, strikes))
 }
 
 /// No member fails with which nothing was wrong.
@@ -206,11 +211,12 @@ fn start_again(
     harness: &mut Harness,
     survives: bool,
     doubtful: Set,
-    strikes: &[Strike],
+    (was_stopped, strikes): (bool, &[Strike]),
 ) -> Result<(), String> {
     let seed = strikes.iter().fold(3, |seed, strike| seed * 31 + u64::from(strike.at));
     let mut random = SplitMix64::new(seed);
     let out = harness.out_of_service();
+    let was_stopped = was_stopped && harness.shape().mode != Consistency::None;
     harness.crash(|ways| random.below(u64::from(ways)) as u32);
     let gone = |device: &u16| harness.drives().is_gone(MemberIndex(*device));
     let lost =
@@ -220,19 +226,28 @@ fn start_again(
         return Ok(());
     }
     let mut allow = Allow::default();
-    let mut started = harness.assemble_without_missing(lost, allow);
+    // Nothing is wrong with the others.
+    let may = lost | out | doubtful;
+    let mut started = harness.assemble_without_missing(lost, may, allow);
     let dirty = |started: &Started| {
         use AssembleError::{DirtyDegraded, JournalLost};
         matches!(started, Started::Refused(DirtyDegraded { .. } | JournalLost { .. }))
     };
     if dirty(&started) {
         allow.dirty_degraded = true;
-        started = harness.assemble_without_missing(lost, allow);
+        started = harness.assemble_without_missing(lost, may, allow);
     }
     match started {
         Started::Well => {}
         Started::Refused(_) if !survives => return Ok(()),
         Started::Refused(refusal) => return Err(format!("a start is refused: {refusal:?}")),
+    }
+    let failed = all_of(harness.shape().members) & !harness.in_service() & !may;
+    if failed != 0 {
+        return Err(format!("a start leaves out {failed:#b}, with which nothing was wrong"));
+    }
+    if was_stopped && let Some(what) = harness.unclean() {
+        return Err(format!("a start after an orderly stop: {what}"));
     }
     // What cannot be read on a drive is computed: without a log as if the drive were lost.
     if harness.shape().mode == Consistency::None || allow.dirty_degraded {

@@ -122,7 +122,7 @@ pub struct FaultPointCounts {
     pub runs: u64,
     /// For each operation how many I/Os it took, and runs.
     pub operations: Vec<(Operation, u32, u64)>,
-    /// Operations that this level or version does not have.
+    /// Operations that the array does not have, and refused.
     pub skipped: Vec<Operation>,
 }
 
@@ -235,10 +235,15 @@ pub fn replay(
     Ok(ended.is_err().then(|| again(config, *operation, strikes, &base)))
 }
 
-/// How many I/Os an operation takes when nothing fails; `None` when there is no such operation here.
+/// How many I/Os an operation takes when nothing fails; `None` when there is no such operation here, and none is
+/// begun. Where that is otherwise, the run in which nothing fails tells.
 fn count(base: &Harness, operation: Operation) -> Option<u32> {
     let mut harness = base.clone();
-    if !operation.begin(&mut harness) {
+    let is_had = operation.is_had_by(&harness);
+    if operation.begin(&mut harness) != is_had {
+        return Some(0);
+    }
+    if !is_had {
         return None;
     }
     let mut strikes = Strikes::new(&[]);

@@ -81,8 +81,24 @@ impl Operation {
         Self::Stop,
     ];
 
+    /// Whether an array has this operation: one that has it has to carry it out, and one that has not has to refuse it.
+    pub(super) fn is_had_by(self, harness: &Harness) -> bool {
+        let shape = harness.shape();
+        let is_redundant = shape.level.is_redundant();
+        match self {
+            Self::Degraded | Self::Heal | Self::Rebuild | Self::Recover => is_redundant,
+            Self::Check | Self::Repair => is_redundant,
+            Self::Replace => is_redundant && harness.config().replacements,
+            Self::ReAdd => matches!(shape.mode, Consistency::Bitmap { .. }),
+            Self::RepairUnknown => shape.parities() == 2,
+            // The bitmap does not say what it missed.
+            Self::ReAddOld => false,
+            _ => true,
+        }
+    }
+
     /// Does everything up to the moment from which on I/Os fail, and submits what is to be done;
-    /// false when this array has no such operation.
+    /// false when this array has no such operation: see [`Self::is_had_by`].
     pub(super) fn begin(self, harness: &mut Harness) -> bool {
         let survives = harness.shape().survives(1);
         match self {

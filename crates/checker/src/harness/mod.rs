@@ -32,7 +32,7 @@ use super::shape::{Set, Shape, has, set_of};
 
 pub use restart::{Started, named};
 pub use types::{Answer, Ask, Fault, HarnessConfig, Jobs, Work};
-pub use verify::Disagreement;
+pub use verify::{Disagreement, is_wrong_read};
 
 /// With what the harness knows of it.
 #[derive(Clone, Copy, Debug)]
@@ -368,6 +368,12 @@ impl Harness {
     pub fn forget(&mut self) {
         self.replies.clear();
         self.events.clear();
+    }
+
+    /// The array has stopped in order: what was answered well by now is durable, as after a flush.
+    pub fn note_durable(&mut self) {
+        let moment = self.oracle.flush();
+        self.oracle.flushed(moment);
     }
 
     /// Members out of service or not yet rebuilt (a bit each).

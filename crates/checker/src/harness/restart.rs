@@ -3,7 +3,7 @@
 use raidlab_core::consistency::{
     Allow, AssembleError, Assembled, Examined, Found, ReturnRefusal, Unused, Wanted,
 };
-use raidlab_core::contract::{Admin, Input, IoOp, MemberBits, MemberIo, Record};
+use raidlab_core::contract::{Admin, Event, Input, IoOp, MemberBits, MemberIo, Record};
 use raidlab_core::{Array, Config, Consistency, MemberIndex};
 use raidlab_metadata::Looked;
 
@@ -191,14 +191,26 @@ impl Harness {
         self.restart_drives(image);
     }
 
-    /// The same when the administrator says yes to leaving out whoever is named as missing.
-    pub fn assemble_without_missing(&mut self, lost: Set, allow: Allow) -> Started {
+    /// The same when the administrator says yes to leaving out those named as missing, if all of them are among
+    /// those who `may` be: nobody else has anything wrong with it.
+    pub fn assemble_without_missing(&mut self, lost: Set, may: Set, allow: Allow) -> Started {
         match self.assemble(lost, allow) {
-            Started::Refused(AssembleError::Missing(unused)) => {
+            Started::Refused(AssembleError::Missing(unused))
+                if set_of(named(&unused)) & !may == 0 =>
+            {
                 self.assemble(lost, Allow { without: named(&unused), ..allow })
             }
             started => started,
         }
+    }
+
+    /// Members that fail, by the events that were not forgotten yet.
+    #[must_use]
+    pub fn failures_told(&self) -> Set {
+        self.events.iter().fold(0, |told, event| match event {
+            Event::MemberFailed(member) => told | 1 << member.0,
+            _ => told,
+        })
     }
 
     /// Drives that an administrator has to leave out after this refusal, as what stands on them does not tell what

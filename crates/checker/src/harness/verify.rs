@@ -1,6 +1,7 @@
 //! Whether redundancy agrees on the drives, looked at from outside the array.
 
-use raidlab_core::contract::Role;
+use raidlab_core::Sector;
+use raidlab_core::contract::{Event, Role, Work};
 
 use super::Harness;
 use crate::content;
@@ -66,12 +67,29 @@ impl Harness {
         })
     }
 
+    /// What is wrong with a start after an orderly stop: everything was made consistent before that, and nothing is to
+    /// be made so again.
+    #[must_use]
+    pub fn unclean(&self) -> Option<String> {
+        let synced_to = self.array.status().synced_to;
+        let resyncs = self.events.contains(&Event::Started(Work::Resync));
+        let is_clean = synced_to == Sector::MAX && !resyncs;
+        (!is_clean)
+            .then(|| format!("not clean: consistent up to {synced_to}, a resync began: {resyncs}"))
+    }
+
     /// The members in service (a bit each), as the array says.
     #[must_use]
     pub fn in_service(&self) -> Set {
         let members = (0..self.shape.members).map(device);
         members.filter(|m| !self.array.is_failed(*m)).fold(0, |set: Set, m| set | 1 << m.0)
     }
+}
+
+/// Whether what is wrong is a read that gave what it must not.
+#[must_use]
+pub fn is_wrong_read(violation: &str) -> bool {
+    violation.starts_with("read ") && violation.contains(" gave ")
 }
 
 const fn device(member: u16) -> raidlab_core::MemberIndex {

@@ -180,6 +180,7 @@ impl Run {
         let survives = self.harness.shape().survives(harm.asks | out | self.budget.harmed);
         let in_service = harm.asks & !out & all_of(members);
         let told = in_service & !self.untold_copies(&trial, &harm);
+        let may = self.may_be_out(harm.asks | out);
         match trial.assemble(0, Allow::default()) {
             Started::Well if told != 0 && survives => {
                 self.harness = trial;
@@ -209,7 +210,7 @@ impl Run {
                 if harm.log_device && self.harness.drives().is_md() {
                     self.harness.drives_mut().mend_log(MemberIndex(2 * members));
                 }
-                self.started()?;
+                self.started(may)?;
                 Ok(true)
             }
             Started::Refused(_) => self.answer(trial, &harm, survives),
@@ -259,6 +260,7 @@ impl Run {
     fn believe(&mut self, mut trial: Harness, members: Set) -> Checked<bool> {
         self.shares.has(Special::Believed);
         let allow = Allow { believe: words_of(members), ..Allow::default() };
+        let may = self.may_be_out(members);
         match trial.assemble(0, allow) {
             Started::Well => {}
             Started::Refused(AssembleError::Missing(unused) | AssembleError::TooFew(unused))
@@ -271,7 +273,7 @@ impl Run {
         let whole = std::mem::replace(&mut self.harness, trial);
         // The places can be read again: else this would have to be said at each start until they are written.
         self.take_away(members, whole.drives());
-        self.started()?;
+        self.started(may)?;
         Ok(true)
     }
 

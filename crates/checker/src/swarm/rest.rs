@@ -1,10 +1,11 @@
 //! The end of a run: the faults stop, and the array must come back.
 
-use raidlab_core::contract::{Admin, Event, Outcome as Answered, Scrub};
+use raidlab_core::contract::{Admin, Event, IoOp, Outcome as Answered, Scrub};
 use raidlab_core::{MemberIndex, Sector};
 
 use super::arrays::Mode;
 use super::run::{Checked, Run, WAKES};
+use crate::harness::Ask;
 use crate::shape::set_of;
 
 impl Run {
@@ -75,8 +76,55 @@ impl Run {
         self.look()
     }
 
+    /// An orderly stop right after a write, and a start with everything there: nothing is left to be done, nobody is
+    /// missing, and what was written is there.
+    pub(super) fn start_clean(&mut self) -> Checked {
+        self.harness.run_on(WAKES);
+        self.look()?;
+        let before = self.harness.array().status();
+        if before.synced_to != Sector::MAX {
+            return self.broken(format!("something is never made consistent: {before:?}"));
+        }
+        let len = self.harness.shape().logical_block;
+        self.harness.ask(Ask { op: IoOp::Write, at: 0, len, fua: false });
+        self.stop()?;
+        self.harness.note_durable();
+        // Nothing of what is not durable is there.
+        self.harness.crash(|_| 0);
+        let resyncs = self.resyncs;
+        self.start_without(0)?;
+        let synced_to = self.harness.array().status().synced_to;
+        self.harness.run_on(WAKES);
+        self.look()?;
+        if synced_to != Sector::MAX || self.resyncs != resyncs {
+            return self.broken(format!(
+                "a start after an orderly stop is not clean: consistent up to {synced_to}"
+            ));
+        }
+        let status = self.harness.array().status();
+        if status.failed != before.failed || status.rebuilding != before.rebuilding {
+            return self
+                .broken(format!("not all members are back after an orderly stop: {status:?}"));
+        }
+        let outcome = self.harness.read(0, len);
+        if outcome != Answered::Done {
+            return self.broken(format!("after a clean start a read gives {outcome:?}"));
+        }
+        self.look()
+    }
+
     /// An orderly stop, and a start with everything there: what was interrupted goes on.
     fn stop_and_start(&mut self) -> Checked {
+        self.stop()?;
+        // Nothing of what is not durable is there.
+        self.harness.crash(|_| 0);
+        self.start_without(0)?;
+        self.harness.run_on(WAKES);
+        self.look()
+    }
+
+    /// An orderly stop.
+    fn stop(&mut self) -> Checked {
         self.harness.command(Admin::Stop);
         self.harness.run_on(WAKES);
         if !self.harness.events().contains(&Event::Stopped) {
@@ -84,11 +132,7 @@ impl Run {
         }
         self.look()?;
         self.failed_before = set_of(self.harness.array().status().failed);
-        // Nothing of what is not durable is there.
-        self.harness.crash(|_| 0);
-        self.start_without(0)?;
-        self.harness.run_on(WAKES);
-        self.look()
+        Ok(())
     }
 
     /// Reads every sector; the oracle judges what comes.

@@ -65,6 +65,8 @@ pub(super) struct Run {
     pub(super) log_was_full: bool,
     /// Drives without room now.
     pub(super) full: Option<Full>,
+    /// Resyncs that were begun.
+    pub(super) resyncs: u64,
 }
 
 /// Of so many seeds in a hundred the records are bytes.
@@ -135,6 +137,7 @@ impl Run {
             at_rest: false,
             log_was_full: false,
             full: None,
+            resyncs: 0,
             harness,
         })
     }
@@ -161,6 +164,9 @@ impl Run {
         }
         if self.is_on(Class::Stale) && !self.budget.beyond {
             self.old_drive()?;
+        }
+        if !self.budget.beyond && self.mode != Mode::None {
+            self.start_clean()?;
         }
         Ok(self.outcome())
     }
@@ -335,6 +341,7 @@ impl Run {
             }
             // A log that cannot be read leaves it to a resync.
             Event::Started(Background::Resync) => {
+                self.resyncs += 1;
                 self.budget.unsynced |= self.harness.shape().parities() > 0;
                 Ok(())
             }
@@ -740,7 +747,7 @@ impl Run {
         let mut other = self.harness.clone();
         for (harness, lost) in [(&mut self.harness, all & !1), (&mut other, 1)] {
             harness.crash(|ways| ways - 1);
-            if harness.assemble_without_missing(lost, allow) != Started::Well {
+            if harness.assemble_without_missing(lost, lost, allow) != Started::Well {
                 harness.violate("half a mirror does not start alone".into());
             }
             harness.ask(Ask { op: IoOp::Write, at: 0, len: 1, fua: true });
@@ -757,7 +764,7 @@ impl Run {
             return self.broken("two halves that each went on alone are assembled together");
         }
         // The administrator chooses a half.
-        if self.harness.assemble_without_missing(all & !1, allow) != Started::Well {
+        if self.harness.assemble_without_missing(all & !1, all & !1, allow) != Started::Well {
             return self.broken("half a mirror does not start again");
         }
         self.harness.forget();

@@ -30,9 +30,10 @@ impl Run {
             let device = MemberIndex(2 * self.members());
             self.harness.drives_mut().set_gone(device, true);
         }
+        let mut may = self.may_be_out(lost | set_of(allow.without));
         for _ in 0..5 {
             let refused = match self.harness.assemble(lost, allow) {
-                Started::Well => return self.started(),
+                Started::Well => return self.started(may),
                 Started::Refused(refused) => refused,
             };
             let untold = self.harness.untold(lost | set_of(allow.without), &refused);
@@ -47,6 +48,9 @@ impl Run {
                     if set_of(named(&unused)) & !set_of(allow.without) != 0 =>
                 {
                     let all = set_of(named(&unused)) | set_of(allow.without);
+                    if all & !may != 0 && !self.budget.beyond {
+                        return self.left_out(all & !may);
+                    }
                     allow.without = words_of(all);
                 }
                 AssembleError::DirtyDegraded { .. } | AssembleError::JournalLost { .. }
@@ -65,7 +69,10 @@ impl Run {
                     return Ok(());
                 }
                 // Of version 0.90 superblocks do not tell what became of them.
-                _ if untold != 0 => lost |= untold,
+                _ if untold != 0 => {
+                    lost |= untold;
+                    may |= untold;
+                }
                 other => {
                     let what =
                         format!("does not start: {other} (harmed {:#b})", self.budget.harmed);
@@ -76,8 +83,27 @@ impl Run {
         self.broken("does not start, whatever is allowed")
     }
 
-    /// An array has started: who is in service is known.
-    pub(super) fn started(&mut self) -> Checked {
+    /// Members that may be out of service at the next start without `lost`: besides these all that were harmed, that
+    /// were out of service when the power went, or that some superblock calls out or has none that counts.
+    pub(super) fn may_be_out(&self, lost: Set) -> Set {
+        let drives = self.harness.drives();
+        let out = drives.said_to_be_out(self.members()) | drives.told_by_spares();
+        lost | self.budget.harmed | self.failed_before | out
+    }
+
+    fn left_out<T>(&self, members: Set) -> Checked<T> {
+        let harmed = self.budget.harmed;
+        self.broken(format!(
+            "a start leaves out {members:#b}, with which nothing was wrong (harmed {harmed:#b})"
+        ))
+    }
+
+    /// An array has started: who is in service is known, and must be all but those who `may` be out.
+    pub(super) fn started(&mut self, may: Set) -> Checked {
+        let failed = all_of(self.members()) & !self.harness.in_service() & !may;
+        if failed != 0 && !self.budget.beyond {
+            return self.left_out(failed);
+        }
         if self.members() > 64 {
             self.shares.has(Special::ManyAtStart);
         }

@@ -17,8 +17,8 @@ use crate::{Exporter, ReportError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Csv;
 
-/// One row for each round of each cell: what `--csv-rounds` writes. `value` is in the `unit` of the row. Cells that have
-/// no figure as rounds were too short to tell have no rounds here either; [`Csv`] names them.
+/// One row for each round of each cell: what `--csv-rounds` writes. `value` is in the `unit` of the row. Cells without
+/// a figure as rounds were too short to tell have no rounds here either; [`Csv`] names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsvRounds;
 

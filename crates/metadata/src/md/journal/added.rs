@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::md::{Creation, Device, WantedBitmap};
 
-    /// What is the model's own does not go over to the log device: that it is read last, its corrected errors, its bitmap.
+    /// What is the model's own does not go over to the log device: that it is read last, its corrected errors.
     #[test]
     fn a_log_device_is_like_a_member_but_for_what_is_the_members_own() {
         let device = |id| Device { sectors: Sectors(131_072), id: [id; 16] };

@@ -11,6 +11,7 @@ mod bonnie_formats;
 mod bonnie_strace;
 mod copy_strace;
 mod fio;
+mod fio_calls;
 mod fio_examples;
 mod fio_strace;
 mod hdparm;

@@ -164,6 +164,31 @@ fn flushes_of_a_mix_follow_writes() {
     assert!(writes > 15);
 }
 
+/// Without a map a job that goes on past its size makes one long pass: fio opens its file once, draws on, and flushes
+/// once where a loop ends.
+#[test]
+fn places_without_a_map_are_drawn_on() {
+    for rw in ["randread", "randwrite", "randrw"] {
+        for more in ["loops=2", "io_size=512k"] {
+            let job = format!("rw={rw}\nsize=256k\nnorandommap\n{more}");
+            let all = moves(&job);
+            assert_eq!(all.len(), 128, "{job}");
+            let places = |part: &[(bool, u64)]| part.iter().map(|one| one.1).collect::<Vec<_>>();
+            assert_ne!(places(&all[..64]), places(&all[64..]), "{job}");
+            assert_eq!(dropped(&job).1, 1, "{job}");
+        }
+    }
+    for (job, seen) in [
+        ("rw=randwrite\nsize=16k\nfsync=4\nloops=3\nnorandommap", "wwwwfwwwwfwwww"),
+        ("rw=randwrite\nsize=16k\nfsync=4\nio_size=48k\nnorandommap", "wwwwfwwwwfwwww"),
+        ("rw=randread\nsize=16k\nloops=3\nnumber_ios=5\nnorandommap", "rrrrrrrrrrrr"),
+        ("rw=randread\nsize=10k\nloops=2\nnorandommap", "rrrrr"),
+    ] {
+        let made: String = calls(job).chars().filter(char::is_ascii_alphabetic).collect();
+        assert_eq!(made, seen, "{job}");
+    }
+}
+
 /// The share of reads is exact at its ends.
 #[test]
 fn all_or_none_of_a_mix_are_reads() {
@@ -188,7 +213,7 @@ fn random_places_are_whole_blocks() {
             // 30 KiB of each loop, or three whole blocks.
             let job = format!("rw=randread\nbs=8k\nsize=30k\nloops=4\nrandseed={seed}\n{more}");
             let all = moves(&job);
-            assert!(all.len() >= 12, "{job}");
+            assert_eq!(all.len(), if more.is_empty() { 12 } else { 15 }, "{job}");
             assert!(all.iter().all(|one| one.1 <= 16), "{job}");
         }
     }

@@ -206,11 +206,15 @@ impl Worker {
         if self.is_check {
             return [self.bytes >= task.pass; 2];
         }
-        let all = self.bytes >= task.total.saturating_mul(job.loops);
-        // As fio has it: a job that goes on past its size without looking at a map makes one long pass.
-        let endless = job.writes && (!job.random || !job.random_map);
-        let most = if endless { task.pass.max(task.total) } else { task.pass };
-        [all, self.pass_bytes >= most]
+        let total = task.total.saturating_mul(job.loops);
+        // As fio has it: a random job that goes on past its size without looking at a map makes one long pass of all
+        // its loops, and one that writes in line one of each.
+        let most = match (job.random, job.random_map) {
+            (true, false) => task.pass.max(total),
+            (false, _) if job.writes => task.pass.max(task.total),
+            _ => task.pass,
+        };
+        [self.bytes >= total, self.pass_bytes >= most]
     }
 
     /// Queues a pause where one is due, or a wait for what is under way before it. It belongs to the operation

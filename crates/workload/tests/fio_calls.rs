@@ -318,6 +318,31 @@ fn caches_are_dropped_again_unless_io_is_direct() {
     }
 }
 
+/// Each loop opens its files again, whichever way it goes, and so does one that goes on past its size.
+#[test]
+fn loops_open_their_files_again() {
+    let opened = |job: &str| {
+        let (_, steps) = run(&workload(&format!("[j]\n{job}\nfallocate=none\n")), 1);
+        let begun = steps.iter().position(|step| matches!(step.op, Op::Mark(Mark::Begin(0))));
+        let steps = &steps[begun.expect("it begins")..];
+        let count = |is: fn(&Op) -> bool| steps.iter().filter(|step| is(&step.op)).count();
+        let closed = count(|op| matches!(op, Op::Close { .. }));
+        let opened = count(|op| matches!(op, Op::Open { .. }));
+        assert_eq!(opened, closed, "{job}");
+        assert_eq!(opened, count(|op| matches!(op, Op::DropCached { .. })), "{job}");
+        opened
+    };
+    for rw in ["read", "write", "rw", "randread", "randwrite", "randrw"] {
+        let job = format!("rw={rw}\nsize=16k");
+        assert_eq!(opened(&job), 1, "{rw}");
+        assert_eq!(opened(&format!("{job}\nloops=3")), 3, "{rw}");
+        assert_eq!(opened(&format!("{job}\nloops=3\nnrfiles=2")), 6, "{rw}");
+    }
+    for rw in ["read", "write", "randread", "randwrite"] {
+        assert_eq!(opened(&format!("rw={rw}\nsize=16k\nio_size=48k")), 3, "{rw}");
+    }
+}
+
 #[test]
 fn nothing_is_removed_where_nothing_is() {
     let removes = |engine: &str| {

@@ -287,8 +287,8 @@ impl Worker {
         self.rewind(!job.time_based);
         // fio forgets with the pass that it has flushed, and does so once more.
         self.is_flushed = false;
-        let in_place = job.time_based || job.writes && !job.random;
-        if !in_place {
+        // Files are opened again for each loop, as fio does.
+        if !job.time_based {
             for fd in self.fds() {
                 self.queue.push_back(Op::Close { fd });
             }

@@ -28,6 +28,7 @@ mod md_journal;
 mod md_journal_added;
 mod md_journal_replay;
 mod md_journal_unreadable;
+mod md_list_parts;
 mod md_new;
 mod md_ppl;
 mod md_replace;

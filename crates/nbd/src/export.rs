@@ -251,3 +251,41 @@ impl fmt::Display for Violation {
 }
 
 impl std::error::Error for Violation {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bits of the protocol's document; what an export that is only read cannot do is not offered, and what is fast
+    /// is only where there are zeroes without sending them.
+    #[test]
+    fn abilities_are_offered_as_far_as_they_can_be_used() {
+        let all = Abilities {
+            read_only: false,
+            flush: true,
+            fua: true,
+            rotational: true,
+            trim: true,
+            write_zeroes: true,
+            fast_zero: true,
+            cache: true,
+            multi_conn: true,
+        };
+        assert_eq!(all.flags(true), 0b1101_1111_1101);
+        assert_eq!(all.flags(false), 0b1101_0111_1101);
+        let read_only = Abilities { read_only: true, ..all };
+        assert_eq!(read_only.flags(true), 0b0101_1001_1111);
+        let slow = Abilities { write_zeroes: false, ..all };
+        assert_eq!(slow.flags(true), 0b0101_1011_1101);
+        assert_eq!(Abilities::default().flags(false), 1);
+        assert_eq!(Abilities::from_flags(all.flags(true)), all);
+    }
+
+    /// A client that is told nothing sends requests of any byte and up to 32 MiB.
+    #[test]
+    fn usual_sizes_are_what_clients_expect_that_are_told_nothing() {
+        let are = |minimum, maximum| BlockSizes { minimum, preferred: 4096, maximum }.are_usual();
+        assert!(are(1, 32 << 20) && are(1, u32::MAX));
+        assert!(!are(1, (32 << 20) - 1) && !are(2, 32 << 20));
+    }
+}

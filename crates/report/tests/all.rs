@@ -10,6 +10,7 @@ mod figures;
 mod html;
 mod replay;
 mod risk;
+mod sheets;
 mod spreadsheet;
 mod terminal;
 mod trust;

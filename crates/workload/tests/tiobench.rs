@@ -461,3 +461,19 @@ fn tables_of_0_4() {
     let text = workload.format("text", &record(true), "myhost").expect("a format");
     assert_eq!(text, include_str!("tiobench/tables-0.4.txt"));
 }
+
+/// Every copy, thread and phase draws places of its own.
+#[test]
+fn no_two_draw_the_same_places() {
+    let parameters = [("size", "8MiB"), ("threads", "2"), ("operations", "64")];
+    for kind in ["tiobench-0.3", "tiobench-0.4"] {
+        let (processes, _) = run(&*tiobench(kind, &parameters), &Setting::new(2, 1));
+        let drawn: Vec<Vec<u64>> = processes.iter().flat_map(|ops| places(ops)).collect();
+        let random: Vec<&Vec<u64>> = drawn.iter().filter(|all| !all.is_sorted()).collect();
+        // Two copies of two threads, with a random write and a random read each.
+        assert_eq!(random.len(), 8, "{kind}");
+        for (at, one) in random.iter().enumerate() {
+            assert!(!random[..at].contains(one), "{kind}: {at}");
+        }
+    }
+}

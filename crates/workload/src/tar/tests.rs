@@ -4,7 +4,7 @@ use super::archive::sum;
 use super::*;
 use crate::kinds;
 use crate::null::NullTarget;
-use crate::op::{Attribute, AttributeTarget};
+use crate::op::{Attribute, AttributeTarget, Content};
 use crate::plan::Memory;
 
 fn parameters(text: &str) -> Parameters {
@@ -334,4 +334,75 @@ fn sizes_of_any_length_are_written_and_read_back() {
     assert_eq!(number(b"           "), Some(0));
     assert_eq!(number(b"0000644\0"), Some(0o644));
     assert_eq!(number(b"0000+44\0"), None);
+}
+
+/// What tar asks for to unpack these members, in words: how much of which record it writes, and what it sets.
+fn unpacked(parts: &[Vec<u8>]) -> String {
+    let archive = parse(&ended(parts)).expect("an archive");
+    let unpack = Unpack::new(Arc::new(archive), FilePath::target("a.tar"), "out".into());
+    let word = |op: Op| match op {
+        Op::Open { path, .. } => format!("open {path}"),
+        Op::Read { len, times: 1, .. } => format!("read {len}"),
+        Op::Write { len, content: Content::Buffer { from }, times: 1, .. } => {
+            format!("write {len} from {from}")
+        }
+        Op::Mkdir { path } => format!("mkdir {path}"),
+        Op::Set { of: AttributeTarget::Path(path), attribute: Attribute::Mode } => {
+            format!("set {path}")
+        }
+        Op::Set { .. } => String::new(),
+        Op::Close { fd } => format!("close {}", fd.0),
+        other => panic!("{other:?}"),
+    };
+    unpack.map(word).filter(|word| !word.is_empty()).collect::<Vec<String>>().join(", ")
+}
+
+/// Records of 10,240 bytes, each read when something of it is needed, and what lies in one written from where it lies.
+#[test]
+fn records_are_read_when_they_are_needed() {
+    // The file has its data from byte 1,024 to 13,024: 9,216 bytes of the first record.
+    assert_eq!(
+        unpacked(&[
+            member("d/", b'5', &[], ""),
+            member("d/f", b'0', &[1; 12_000], ""),
+            member("e", b'0', &[], ""),
+        ]),
+        "open a.tar, read 10240, mkdir out/d, open out/d/f, write 9216 from 1024, read 10240, \
+         write 2784 from 0, close 1, set out/d, open out/e, close 1, close 0"
+    );
+    // A header that ends with its record, and data that begin with the next one.
+    assert_eq!(
+        unpacked(&[member("a", b'0', &[1; 9_216], ""), member("b", b'0', &[1; 100], "")]),
+        "open a.tar, read 10240, open out/a, write 9216 from 512, close 1, open out/b, read 10240, \
+         write 100 from 0, close 1, close 0"
+    );
+    // Data that end with their record: the end of the archive lies in the next one.
+    assert_eq!(
+        unpacked(&[member("a", b'0', &[1; 9_728], "")]),
+        "open a.tar, read 10240, open out/a, write 9728 from 512, close 1, read 10240, close 0"
+    );
+}
+
+/// A directory gets its attributes when the next member is in none of it, whatever that is called; parents that the
+/// archive does not have are made once.
+#[test]
+fn directories_are_left_when_something_else_comes() {
+    let empty = |name: &str| member(name, b'0', &[], "");
+    let directory = |name: &str| member(name, b'5', &[], "");
+    assert_eq!(
+        unpacked(&[
+            directory("d/"),
+            directory("d/e/"),
+            empty("d/e/x"),
+            empty("d2/x"),
+            empty("d2/y")
+        ]),
+        "open a.tar, read 10240, mkdir out/d, mkdir out/d/e, open out/d/e/x, close 1, set out/d/e, \
+         set out/d, mkdir out/d2, open out/d2/x, close 1, open out/d2/y, close 1, close 0"
+    );
+    assert_eq!(
+        unpacked(&[directory("d/"), directory("d/e/"), empty("d/x")]),
+        "open a.tar, read 10240, mkdir out/d, mkdir out/d/e, set out/d/e, open out/d/x, close 1, \
+         close 0, set out/d"
+    );
 }

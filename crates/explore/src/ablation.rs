@@ -354,20 +354,25 @@ impl FromStr for Ablation {
 mod tests {
     use super::*;
 
+    const CARD: &str = "title = \"a card\"\nfilesystem = \"native\"\n\
+        host = { kernel = \"linux-2.6.20\", processor = \"sempron-2600\" }\n\
+        [[paths]]\nname = \"one\"\nkind = \"pata-udma100\"\n\
+        [[paths]]\nname = \"pci\"\nkind = \"pci-32-33\"\n\
+        [[drives]]\nname = \"disk\"\nmodel = \"pata-80gb-7200\"\ncount = 2\n\
+        [[layouts]]\nlevel = \"raid0\"\nmembers = 2\nroute = [\"pci\", \"one\"]\n\
+        controller = \"ite8212-bios\"\n\
+        [[workloads]]\nkind = \"cp-null\"\nsize = \"4MiB\"\n\
+        [[parameters]]\nof = \"controller ite8212-bios\"\nproperty = \"switch\"\n\
+        value = { us = 250 }\nsource = \"a test\"\n";
+
+    fn card() -> Study {
+        raidlab_study::parse(CARD, "card.toml").expect("a study")
+    }
+
     /// Neither channels nor the controller that has a switch of its own cost anything then.
     #[test]
     fn nothing_switches_without_switching() {
-        let text = "title = \"a card\"\nfilesystem = \"native\"\n\
-            host = { kernel = \"linux-2.6.20\", processor = \"sempron-2600\" }\n\
-            [[paths]]\nname = \"one\"\nkind = \"pata-udma100\"\n\
-            [[paths]]\nname = \"pci\"\nkind = \"pci-32-33\"\n\
-            [[drives]]\nname = \"disk\"\nmodel = \"pata-80gb-7200\"\ncount = 2\n\
-            [[layouts]]\nlevel = \"raid0\"\nmembers = 2\nroute = [\"pci\", \"one\"]\n\
-            controller = \"ite8212-bios\"\n\
-            [[workloads]]\nkind = \"cp-null\"\nsize = \"4MiB\"\n\
-            [[parameters]]\nof = \"controller ite8212-bios\"\nproperty = \"switch\"\n\
-            value = { us = 250 }\nsource = \"a test\"\n";
-        let study = raidlab_study::parse(text, "card.toml").expect("a study");
+        let study = card();
         let switches = |study: &Study| {
             let own = study.layouts[0].hardware.controller.as_ref().map(|one| one.switch);
             (own, study.paths.iter().map(|one| one.switch).max())
@@ -376,5 +381,169 @@ mod tests {
         assert_eq!(switches(&study), (Some(some(250)), some(1_000)));
         let without = Ablation::ChannelSwitch.out_of_study(&study).expect("can be");
         assert_eq!(switches(&without), (Some(None), some(0)));
+    }
+
+    /// Each ablation changes one figure of a controller, and those of other things none.
+    #[test]
+    fn a_controller_loses_one_thing_at_a_time() {
+        let own = card().layouts[0].hardware.controller.clone().expect("a controller");
+        let own = ControllerSpec {
+            outstanding: 1,
+            longest: Sectors(256),
+            request: Nanos::from_micros(100),
+            parity_rate: Some(100_000_000),
+            writes: WritePolicy::Through,
+            ..own
+        };
+        let without = |ablation: Ablation| ablation.controller(own.clone());
+        let same = || own.clone();
+        let parity = |rate| Some(ControllerSpec { parity_rate: Some(rate), ..same() });
+        for (ablation, expected) in [
+            (Ablation::Controller, None),
+            (Ablation::OneRequest, Some(ControllerSpec { outstanding: 64, ..same() })),
+            (Ablation::WriteThrough, Some(ControllerSpec { writes: WritePolicy::Pass, ..same() })),
+            (Ablation::ChannelSwitch, Some(ControllerSpec { switch: None, ..same() })),
+            (Ablation::ControllerTime, Some(ControllerSpec { request: Nanos::ZERO, ..same() })),
+            // Half a GiB: no request of a workload is as long.
+            (Ablation::RequestLimit, Some(ControllerSpec { longest: Sectors(1 << 20), ..same() })),
+            (Ablation::ParityCost { tenths: 0 }, parity(u64::MAX)),
+            (Ablation::ParityCost { tenths: 5 }, parity(200_000_000)),
+            (Ablation::ParityCost { tenths: 20 }, parity(50_000_000)),
+            (Ablation::ChannelRate, Some(same())),
+            (Ablation::ChannelHold, Some(same())),
+            (Ablation::RequestCost, Some(same())),
+            (Ablation::DriveWriteCache, Some(same())),
+            (Ablation::CommandQueue, Some(same())),
+            (Ablation::Scheduler, Some(same())),
+            (Ablation::Servers(LinkKind::Bus), Some(same())),
+        ] {
+            assert_eq!(without(ablation.clone()), expected, "{ablation}");
+        }
+        // What is no firmware of one request, and what passes writes on or posts them, is left as it is.
+        for other in [
+            ControllerSpec { outstanding: 2, ..same() },
+            ControllerSpec { writes: WritePolicy::Pass, ..same() },
+        ] {
+            let left = |ablation: Ablation| ablation.controller(other.clone());
+            match other.outstanding {
+                1 => assert_eq!(left(Ablation::WriteThrough), Some(other.clone())),
+                _ => assert_eq!(left(Ablation::OneRequest), Some(other.clone())),
+            }
+        }
+        let none = ControllerSpec { parity_rate: None, ..same() };
+        let left = Ablation::ParityCost { tenths: 5 }.controller(none.clone());
+        assert_eq!(left, Some(none), "the host computes parity");
+    }
+
+    /// Of links only those of the kind are changed, and of these only what is named.
+    #[test]
+    fn channels_lose_one_thing_at_a_time() {
+        let study = card();
+        let (channel, bus) = (study.paths[0].clone(), study.paths[1].clone());
+        assert_eq!([channel.kind, bus.kind], [LinkKind::PataChannel, LinkKind::Bus]);
+        assert!(channel.switch > Nanos::ZERO && channel.rate < NO_LIMIT);
+        let links = |ablation: Ablation| ablation.out_of_study(&study).expect("can be").paths;
+        let same = || channel.clone();
+        let fast = raidlab_models::LinkSpec { rate: 1_000_000_000_000, ..same() };
+        assert_eq!(links(Ablation::ChannelRate), [fast, bus.clone()]);
+        let (kind, switch) = (LinkKind::Link, Nanos::ZERO);
+        let shared = raidlab_models::LinkSpec { kind, switch, ..same() };
+        assert_eq!(links(Ablation::ChannelHold), [shared, bus.clone()]);
+        let switched = raidlab_models::LinkSpec { switch, ..same() };
+        assert_eq!(links(Ablation::ChannelSwitch), [switched, bus.clone()]);
+        assert_eq!(links(Ablation::Servers(LinkKind::Bus)), [same()]);
+        assert_eq!(links(Ablation::Link("one".into())), [bus.clone()]);
+        assert_eq!(links(Ablation::Scheduler), [same(), bus]);
+    }
+
+    #[test]
+    fn a_drive_loses_one_thing_at_a_time() {
+        let drive = raidlab_models::load("sata-250gb-7200").expect("compiled in");
+        let DriveKind::HardDisk(disk) = &drive.kind else { unreachable!("a disk") };
+        let mut all = disk.figures().clone();
+        (all.write_cache, all.queue_depth) = (true, 32);
+        (all.cache.immediate_report, all.cache.whole_track) = (true, true);
+        (all.cache.hold, all.cache.read_ahead) = (Sectors(64), ReadAhead::Stream);
+        let without = |ablation: Ablation, change: &dyn Fn(&mut HardDiskFigures)| {
+            let mut expected = all.clone();
+            change(&mut expected);
+            assert_eq!(ablation.figures(&all), expected, "{ablation}");
+        };
+        without(Ablation::DriveWriteCache, &|disk| {
+            disk.write_cache = false;
+            disk.cache.immediate_report = false;
+        });
+        without(Ablation::DriveReadAhead, &|disk| {
+            disk.cache.read_ahead = ReadAhead::None;
+            disk.cache.whole_track = false;
+            disk.cache.hold = Sectors(0);
+        });
+        without(Ablation::CommandQueue, &|disk| disk.queue_depth = 1);
+        without(Ablation::Scheduler, &|_| {});
+        without(Ablation::RequestCost, &|_| {});
+    }
+
+    #[test]
+    fn costs_of_the_cpu_are_changed_by_their_factor() {
+        let own = HostCosts { request: Nanos::from_micros(5), parity_rate: 8_000_000_000 };
+        let costs = |ablation: Ablation| ablation.costs(own);
+        let parity = |tenths| costs(Ablation::ParityCost { tenths });
+        for (tenths, rate) in
+            [(0, u64::MAX), (1, 80_000_000_000), (10, 8_000_000_000), (100, 800_000_000)]
+        {
+            assert_eq!(parity(tenths), HostCosts { parity_rate: rate, ..own }, "{tenths} tenths");
+        }
+        let free = HostCosts { request: Nanos::ZERO, ..own };
+        assert_eq!((costs(Ablation::RequestCost), costs(Ablation::ControllerTime)), (free, own));
+    }
+
+    #[test]
+    fn factors_are_read_and_shown_in_tenths() {
+        for (text, tenths, shown) in [
+            ("parity-cost=x0.5", 5, "parity-cost=x0.5"),
+            ("parity-cost=x1.5", 15, "parity-cost=x1.5"),
+            ("parity-cost=x1.46", 15, "parity-cost=x1.5"),
+            ("parity-cost=x100", 1000, "parity-cost=x100"),
+            ("parity-cost=x0", 0, "parity-cost"),
+        ] {
+            let read: Ablation = text.parse().expect("a factor");
+            assert_eq!(read, Ablation::ParityCost { tenths }, "{text}");
+            assert_eq!(read.to_string(), shown);
+        }
+        for wrong in ["parity-cost=x100.1", "parity-cost=x-1", "parity-cost=x", "parity-cost=xNaN"]
+        {
+            assert!(wrong.parse::<Ablation>().is_err(), "{wrong}");
+        }
+    }
+
+    /// An ablation is of a study that has the mechanism: in its links, drives, costs or controllers.
+    #[test]
+    fn a_study_is_said_to_have_what_it_has() {
+        let study = card();
+        let modelled = Modelled::new(&study, HostCosts::default()).expect("it fits");
+        for (ablation, expected) in [
+            (Ablation::ChannelSwitch, true),
+            (Ablation::Controller, true),
+            (Ablation::OneRequest, true),
+            (Ablation::RequestCost, true),
+            (Ablation::DriveReadAhead, true),
+            (Ablation::Servers(LinkKind::Bus), true),
+            (Ablation::Servers(LinkKind::Memory), false),
+            (Ablation::WriteThrough, false),
+            // A raid0 has none.
+            (Ablation::ParityCost { tenths: 0 }, false),
+        ] {
+            assert_eq!(ablation.is_in(&modelled), expected, "{ablation}");
+        }
+        let mirror = CARD.replace("controller = \"ite8212-bios\"\n", "");
+        let parity = mirror.replace("raid0", "raid5").replace("members = 2", "members = 3");
+        let parity =
+            parity.replace("count = 2", "count = 3").replace("[\"pci\", \"one\"]", "[\"pci\"]");
+        let parity = &parity[..parity.find("[[parameters]]").expect("there")];
+        let study = raidlab_study::parse(parity, "parity.toml").expect("a study");
+        let modelled = Modelled::new(&study, HostCosts::default()).expect("it fits");
+        let has = |tenths| Ablation::ParityCost { tenths }.is_in(&modelled);
+        assert_eq!((has(0), has(10), has(20)), (true, false, true));
+        assert!(!Ablation::Controller.is_in(&modelled));
     }
 }

@@ -488,6 +488,24 @@ mod tests {
         assert!(nested.floors().all(|floor| floor.chunk == Sectors(256)), "on both floors");
     }
 
+    /// A rebuild reads all of a group: 12 drives of a raid5 and 24 of a raid6 at most, unless wider ones are named.
+    #[test]
+    fn wide_groups_of_parity_are_offered_only_by_name() {
+        let offers = |drives: u16, name: &str| {
+            let mut asked = wanted(drives);
+            asked.spares = 0;
+            let unnamed = structures(&candidates(&asked)).contains(name);
+            asked.among = vec![Among::Layout(name.parse().expect("one"))];
+            (unnamed, structures(&candidates(&asked)).contains(name))
+        };
+        assert_eq!(offers(12, "raid5(12)"), (true, true));
+        assert_eq!(offers(13, "raid5(13)"), (false, true));
+        assert_eq!(offers(24, "raid6(24)"), (true, true));
+        assert_eq!(offers(25, "raid6(25)"), (false, true));
+        assert_eq!(offers(24, "raid5+0(2x12)"), (true, true));
+        assert_eq!(offers(26, "raid5+0(2x13)"), (false, true));
+    }
+
     #[test]
     fn what_can_keep_a_layout_consistent() {
         let of = |name: &str| modes(&name.parse().expect("one"));

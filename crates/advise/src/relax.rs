@@ -134,4 +134,124 @@ mod tests {
         assert_eq!(told(20_100, 0.01), "--p99: 21 ms instead of 10 ms, 2.0 times (raid5(4))");
         assert_eq!(told(9_996, 0.008), "--p99: 10 ms instead of 8.00 ms, 1.2 times (raid5(4))");
     }
+
+    /// A question about four drives of 1 TB without spares.
+    fn four() -> Wanted {
+        let mut wanted = made_up::wanted(4, "nas-8tb-7200", "vm");
+        wanted.sizes = vec![raidlab_core::Sectors(1_953_125_000)];
+        wanted.spares = 0;
+        wanted
+    }
+
+    /// Each limit alone, as far as it must be relaxed while the others stay.
+    #[test]
+    fn limits_known_before_anything_runs_are_relaxed_one_at_a_time() {
+        let told = |change: &dyn Fn(&mut Limits)| {
+            let mut wanted = four();
+            change(&mut wanted.limits);
+            before_runs(&wanted)
+        };
+        // The most that survives one loss is raid5, 3 TB; all 4 TB survive none.
+        assert_eq!(
+            told(&|limits| limits.capacity = Some(3_500_000_000_000)),
+            ["--capacity: 3.0 TB instead of 3.5 TB, 14 % less", "--survive: 0 instead of 1"]
+        );
+        // Three losses survives the mirror of four alone; of as much space raid6 survives the most.
+        let three = |limits: &mut Limits| {
+            (limits.survive, limits.capacity) = (3, Some(1_900_000_000_000));
+        };
+        assert_eq!(
+            told(&three),
+            ["--capacity: 1.0 TB instead of 1.9 TB, 47 % less", "--survive: 2 instead of 3"]
+        );
+        assert_eq!(told(&|limits| limits.survive = 4), ["--survive: 3 instead of 4"]);
+        assert_eq!(
+            told(&|limits| limits.budget = Some((350.0, 100.0))),
+            ["--budget: 400 instead of 350, 14 % more"]
+        );
+        assert_eq!(told(&|limits| limits.watts = Some((30.0, 8.0))), ["--watts: 32 instead of 30"]);
+        let without_redundancy = |limits: &mut Limits| {
+            (limits.survive, limits.capacity) = (0, Some(5_000_000_000_000));
+        };
+        assert_eq!(told(&without_redundancy), ["--capacity: 4.0 TB instead of 5.0 TB, 20 % less"]);
+    }
+
+    /// The fewest drives that do count, where there may be more.
+    #[test]
+    fn a_budget_is_raised_to_the_fewest_drives_that_do() {
+        let mut wanted = four();
+        wanted.drives = 3..=8;
+        wanted.limits.capacity = Some(3_900_000_000_000);
+        wanted.limits.budget = Some((300.0, 100.0));
+        // raid5 of five has 4 TB; three drives have 2 TB.
+        assert_eq!(
+            before_runs(&wanted),
+            [
+                "--capacity: 2.0 TB instead of 3.9 TB, 49 % less",
+                "--budget: 500 instead of 300, 67 % more"
+            ]
+        );
+        wanted.limits.budget = None;
+        wanted.limits.watts = Some((24.0, 8.0));
+        assert_eq!(before_runs(&wanted)[1..], ["--watts: 40 instead of 24"]);
+    }
+
+    #[test]
+    fn it_is_said_when_no_limit_alone_is_the_reason() {
+        let at_least_two = "no limit alone is the reason: at least two must be relaxed";
+        let mut wanted = four();
+        wanted.limits.budget = Some((350.0, 100.0));
+        wanted.limits.watts = Some((30.0, 8.0));
+        assert_eq!(before_runs(&wanted), [at_least_two]);
+        // Without any limit there is nothing of the sort that is named.
+        wanted.among = vec![crate::wanted::Among::Layout("raid6(9)".parse().expect("a layout"))];
+        let told = before_runs(&wanted);
+        assert!(told.len() == 1 && told[0].contains("name others by --among"), "{told:?}");
+    }
+
+    /// The best of those that came to the last runs, whichever it is, and only where it misses the limit.
+    #[test]
+    fn limits_that_runs_tell_are_relaxed_to_the_best_finalist() {
+        let mut wanted = four();
+        let slow = made_up::finalist(&wanted, "raid5(4)", &[200], [Some(20), Some(40)]);
+        let calm = made_up::finalist(&wanted, "raid6(4)", &[100], [Some(10), Some(30)]);
+        let all = [slow, calm];
+        let both = |wanted: &Wanted| {
+            let backwards: Vec<Finalist> = all.iter().rev().cloned().collect();
+            let told = after_runs(wanted, &all);
+            assert_eq!(told, after_runs(wanted, &backwards), "in any order");
+            told
+        };
+        wanted.limits.tail = Some(0.02);
+        assert_eq!(both(&wanted), ["--p99: 30 ms instead of 20 ms, 1.5 times (raid6(4))"]);
+        wanted.limits.tail = None;
+        wanted.limits.speed = Some((400.0, "I/O/s"));
+        assert_eq!(both(&wanted), ["--speed: 50 % of what is asked (raid5(4))"]);
+        // Each is met by one of them, and both by neither.
+        wanted.limits.tail = Some(0.03);
+        wanted.limits.speed = Some((150.0, "I/O/s"));
+        assert_eq!(both(&wanted), ["no limit alone is the reason: at least two must be relaxed"]);
+    }
+
+    /// So many streams as are kept up with, and no part of one more.
+    #[test]
+    fn streams_are_reduced_to_whole_ones_that_are_kept_up_with() {
+        let mut wanted = made_up::wanted(4, "nas-8tb-7200", "surveillance");
+        wanted.streams = 64;
+        let parts = wanted.profile.parts.len();
+        let told = |bytes: u64| {
+            let rates = vec![1; parts];
+            let mut one = made_up::finalist(&wanted, "raid5(4)", &rates, [Some(20), Some(40)]);
+            for (_, state, sample) in one.rounds.iter_mut().flat_map(|run| run.samples.iter_mut()) {
+                // The worse state counts.
+                let healthy = *state == raidlab_study::State::Healthy;
+                sample.bytes = if healthy { 64_000_000 } else { bytes };
+                sample.bytes_written = sample.bytes;
+            }
+            after_runs(&wanted, &[one])
+        };
+        // 64 streams have 32 MB/s; 24.3 MB/s are those of 48.6.
+        assert_eq!(told(24_300_000), ["--streams: about 48 instead of 64 (raid5(4))"]);
+        assert!(told(29_000_000)[0].starts_with("no limit alone"), "nine tenths are enough");
+    }
 }

@@ -441,4 +441,126 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 2.0, 10.0]), Some(3.0));
         assert_eq!((median(&[5.0, 1.0, 2.0]), median(&[])), (Some(2.0), None));
     }
+
+    const CHUNKS_OF_64K_256K_512K: [&str; 3] =
+        ["raid5(4) chunk=64K", "raid5(4) chunk=256K", "raid5(4)"];
+
+    fn named(layout: &str) -> Candidate {
+        let layout = layout.parse().expect("a layout");
+        Candidate { layout, spares: 0, mode: crate::candidate::Mode::None }
+    }
+
+    /// Who comes to the last runs, of candidates of which some are left with these costs in all objectives.
+    fn last(wanted: &Wanted, all: &[Candidate], left: &[(usize, f64)]) -> Vec<String> {
+        let search = Search::new(wanted, &InTurn, all, [1.0; 6]);
+        let left: Vec<(usize, Costs)> = left.iter().map(|(at, cost)| (*at, [*cost; 6])).collect();
+        search.chosen(&left).iter().map(ToString::to_string).collect()
+    }
+
+    /// A structure comes as it did best, and as mdadm makes it; each once, and none that is no longer left.
+    #[test]
+    fn structures_come_to_the_last_runs_as_they_did_best_and_as_mdadm_makes_them() {
+        let wanted = wanted(4, "nas-8tb-7200", "vm");
+        let mut all: Vec<Candidate> = CHUNKS_OF_64K_256K_512K.map(named).to_vec();
+        all.extend(["raid6(4) chunk=64K", "raid6(4)", "raid10(4)"].map(named));
+        let of_raid5 = |left: &[(usize, f64)]| last(&wanted, &all, left);
+        let both = ["raid5(4) chunk=256K", "raid5(4)"];
+        assert_eq!(of_raid5(&[(0, 20.0), (1, 10.0)]), both);
+        assert_eq!(of_raid5(&[(1, 10.0), (0, 20.0)]), both, "whichever was looked at first");
+        assert_eq!(of_raid5(&[(0, 20.0), (2, 10.0)]), ["raid5(4)"]);
+        assert_eq!(
+            of_raid5(&[(3, 10.0), (0, 30.0), (1, 20.0)]),
+            ["raid6(4) chunk=64K", "raid6(4)", "raid5(4) chunk=256K", "raid5(4)"],
+            "the best first"
+        );
+    }
+
+    #[test]
+    fn what_is_named_is_seen_whatever_it_did() {
+        let mut asked = wanted(4, "nas-8tb-7200", "vm");
+        let layouts =
+            ["raid5(4)", "raid5(4) chunk=64K", "raid6(4)", "raid6(4) chunk=64K", "raid10(4)"];
+        let all = layouts.map(named);
+        assert_eq!(last(&asked, &all, &[(1, 5.0)]), ["raid5(4) chunk=64K", "raid5(4)"]);
+        asked.among = ["raid5(4)", "raid6(4)", "raid10(4)"]
+            .map(|one| crate::wanted::Among::Layout(one.parse().expect("a layout")))
+            .to_vec();
+        assert_eq!(
+            last(&asked, &all, &[(1, 5.0)]),
+            ["raid5(4) chunk=64K", "raid5(4)", "raid6(4)", "raid10(4)"]
+        );
+        // Chunks that are named are seen of each structure that is left, beside no other structure's.
+        asked.among.clear();
+        asked.chunks = vec![raidlab_core::Sectors(128), raidlab_core::Sectors(1024)];
+        assert_eq!(
+            last(&asked, &all, &[(2, 5.0), (1, 9.0)]),
+            ["raid6(4)", "raid6(4) chunk=64K", "raid5(4) chunk=64K", "raid5(4)"]
+        );
+        // Of three structures three chunks each would be more than come to the last runs.
+        let chunks = ["64K", "128K", "256K"];
+        let many: Vec<Candidate> = ["raid5(4)", "raid6(4)", "raid10(4)"]
+            .iter()
+            .flat_map(|level| chunks.map(|chunk| named(&format!("{level} chunk={chunk}"))))
+            .collect();
+        asked.chunks = [128, 256, 512].map(raidlab_core::Sectors).to_vec();
+        assert_eq!(
+            last(&asked, &many, &[(0, 5.0), (3, 9.0), (6, 14.0)]),
+            ["raid5(4) chunk=64K", "raid6(4) chunk=64K", "raid10(4) chunk=64K"]
+        );
+    }
+
+    #[test]
+    fn eight_structures_come_to_the_last_runs() {
+        let asked = wanted(8, "nas-8tb-7200", "vm");
+        let all: Vec<Candidate> =
+            (2..=12).map(|drives| named(&format!("raid5({})", drives + 1))).collect();
+        let left: Vec<(usize, f64)> = (0..11).map(|at| (at, at as f64 * 3.0)).collect();
+        let chosen = last(&asked, &all, &left);
+        assert_eq!(chosen.len(), 8, "{chosen:?}");
+        assert_eq!(chosen[0], "raid5(3)", "the best among them");
+    }
+
+    /// All drives are paid for, spares too, at the price of the budget where there is one.
+    #[test]
+    fn prices_are_those_of_all_drives() {
+        let mut asked = wanted(4, "nas-8tb-7200", "vm");
+        let one = finalist(&asked, "raid5(3) + spare", &[100], [Some(20), Some(40)]);
+        let price = |asked: &Wanted| figures(asked, &one.candidate, &one.rounds, 0.1).price;
+        assert_eq!(price(&asked), 0.0);
+        asked.limits.price = Some(150.0);
+        assert_eq!(price(&asked), 600.0);
+        asked.limits.budget = Some((1_000.0, 200.0));
+        assert_eq!(price(&asked), 800.0);
+        asked.limits.watts = Some((100.0, 8.0));
+        let found = figures(&asked, &one.candidate, &one.rounds, 0.1);
+        assert_eq!((found.watts, found.tail), (32.0, 0.04));
+        asked.limits.survive = 0;
+        assert_eq!(figures(&asked, &one.candidate, &one.rounds, 0.1).tail, 0.02, "healthy alone");
+    }
+
+    #[test]
+    fn who_must_keep_up_has_a_second_of_buffers() {
+        let asked = wanted(4, "nas-8tb-7200", "surveillance");
+        let rates = vec![100; asked.profile.parts.len()];
+        let tail = |p99: u64| {
+            let one = finalist(&asked, "raid5(4)", &rates, [Some(20), Some(p99)]);
+            let found = figures(&asked, &one.candidate, &one.rounds, 0.1);
+            (found.speed, found.tail)
+        };
+        assert_eq!((tail(40), tail(3_000)), ((1.0, 1.0), (1.0, 3.0)));
+    }
+
+    /// Streams that get less than nine tenths of their rate miss it by what is left to that.
+    #[test]
+    fn streams_that_are_not_kept_up_with_are_a_miss() {
+        let mut asked = wanted(4, "nas-8tb-7200", "surveillance");
+        let rates = vec![9; asked.profile.parts.len()];
+        asked.streams = 36;
+        let one = finalist(&asked, "raid5(4)", &rates, [Some(20), Some(40)]);
+        // 36 streams of 0.5 MB/s are 18 MB/s: half of it.
+        let missed = violation(&asked, &one.rounds).expect("missed");
+        assert!((missed - libm::log(0.9 / 0.5)).abs() < 1e-9, "{missed}");
+        asked.streams = 18;
+        assert_eq!(violation(&asked, &one.rounds), None);
+    }
 }

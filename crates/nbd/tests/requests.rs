@@ -144,8 +144,8 @@ fn reads_in_one_piece_have_the_same_limit() {
     assert_eq!(simple, Err(ErrorCode::Invalid), "parts were not agreed on");
 }
 
-/// The change is durable when it is answered: of writes, trims and zeroes. Of what changes nothing FUA means nothing, and
-/// where the export has none it is refused.
+/// The change is durable when it is answered: of writes, trims and zeroes. Of what changes nothing FUA means nothing,
+/// and where the export has none it is refused.
 #[test]
 fn fua_is_of_changes() {
     for framing in ALL {
@@ -277,8 +277,8 @@ fn data_are_told_as_they_come() {
     }
 }
 
-/// With extended headers a flag says whether data follow: with every write, and with nothing else; more than the longest
-/// payload that clients may send without being told ends the connection.
+/// With extended headers a flag says whether data follow: with every write, and with nothing else; more than the
+/// longest payload that clients may send without being told ends the connection.
 #[test]
 fn extended_headers_say_what_follows_them() {
     let framing = Framing::Extended;

@@ -1,5 +1,5 @@
-//! What stands in the cells of the spreadsheet, without a program that computes it: formulas over the rounds of their own
-//! line, ranks counted by hand, and the baseline that a line is compared with.
+//! What stands in the cells of the spreadsheet, without a program that computes it: formulas over the rounds of their
+//! own line, ranks counted by hand, and the baseline that a line is compared with.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};

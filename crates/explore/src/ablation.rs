@@ -423,6 +423,10 @@ mod tests {
         for other in [
             ControllerSpec { outstanding: 2, ..same() },
             ControllerSpec { writes: WritePolicy::Pass, ..same() },
+            ControllerSpec {
+                writes: WritePolicy::Posted { capacity: Sectors(4096), extents: 16 },
+                ..same()
+            },
         ] {
             let left = |ablation: Ablation| ablation.controller(other.clone());
             match other.outstanding {
@@ -452,7 +456,7 @@ mod tests {
         let switched = raidlab_models::LinkSpec { switch, ..same() };
         assert_eq!(links(Ablation::ChannelSwitch), [switched, bus.clone()]);
         assert_eq!(links(Ablation::Servers(LinkKind::Bus)), [same()]);
-        assert_eq!(links(Ablation::Link("one".into())), [bus.clone()]);
+        assert_eq!(links(Ablation::Link("one".into())), std::slice::from_ref(&bus));
         assert_eq!(links(Ablation::Scheduler), [same(), bus]);
     }
 

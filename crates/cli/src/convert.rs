@@ -25,7 +25,7 @@ pub(crate) struct Convert {
 }
 
 pub(crate) fn run(options: &Convert) -> Result<(), Failure> {
-    output::check(&[("--out", Some(&options.out))])?;
+    output::check_places(&[("--out", Some(&options.out))])?;
     let name = options.file.display();
     let text = std::fs::read_to_string(&options.file)
         .map_err(|error| Failure::input(format!("{name}: {error}")))?;

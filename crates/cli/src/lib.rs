@@ -26,6 +26,7 @@ mod interrupt;
 mod json;
 mod layout;
 mod output;
+mod overwrites;
 mod parallel;
 mod plot;
 mod progress;

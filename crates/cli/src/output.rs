@@ -12,6 +12,7 @@ use raidlab_results::Results;
 use crate::args::Color;
 use crate::exports::Exports;
 use crate::failure::Failure;
+use crate::overwrites;
 
 /// Where a report goes that is to be printed.
 pub(crate) const STDOUT: &str = "-";
@@ -25,8 +26,24 @@ pub(crate) fn counted(count: u64, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }
 
-/// Checks that every file can be written, before hours of work: flags with their paths.
-pub(crate) fn check<F: AsRef<str>>(outputs: &[(F, Option<&Path>)]) -> Result<(), Failure> {
+/// Checks that every report can be written and takes the place of nothing that is read or was written by hand, before
+/// hours of work: flags with their paths, and the files that are read.
+pub(crate) fn check<F: AsRef<str>>(
+    outputs: &[(F, Option<&Path>)],
+    inputs: &[Option<&Path>],
+) -> Result<(), Failure> {
+    check_places(outputs)?;
+    for (flag, path) in outputs {
+        let Some(path) = path.filter(|path| *path != Path::new(STDOUT)) else { continue };
+        if let Some(why) = overwrites::refusal(flag.as_ref(), path, inputs) {
+            return Err(Failure::input(why));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that every file can be written, and that no two are one.
+pub(crate) fn check_places<F: AsRef<str>>(outputs: &[(F, Option<&Path>)]) -> Result<(), Failure> {
     let given = || outputs.iter().filter_map(|(flag, path)| Some((flag.as_ref(), (*path)?)));
     for (number, (flag, path)) in given().enumerate() {
         if let Some((other, _)) = given().take(number).find(|(_, earlier)| *earlier == path) {
@@ -209,16 +226,16 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// Checks that every file can be written, before hours of work.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        check(&self.exports.paths())
+    pub(crate) fn check(&self, input: Option<&Path>) -> Result<(), Failure> {
+        check(&self.exports.paths(), &[input])
     }
 
     /// The same with the files of the modelled run, and what it is off.
-    pub(crate) fn check_with(&self, modelled: &Self) -> Result<(), Failure> {
+    pub(crate) fn check_with(&self, modelled: &Self, input: Option<&Path>) -> Result<(), Failure> {
         let residuals = self.exports.path("json").map(|path| with_word(path, RESIDUALS));
         let residuals = residuals.iter().map(|path| ("--json".to_owned(), Some(path.as_path())));
         let all = self.exports.paths().into_iter().chain(modelled.exports.paths());
-        check(&all.chain(residuals).collect::<Vec<_>>())
+        check(&all.chain(residuals).collect::<Vec<_>>(), &[input])
     }
 
     /// What the modelled run is written to, beside these files of the measured one.

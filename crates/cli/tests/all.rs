@@ -32,6 +32,7 @@ mod geom;
 mod layout;
 mod member_files;
 mod originals_parse;
+mod outputs;
 mod plot;
 mod replay;
 mod risk;

@@ -146,7 +146,9 @@ pub(crate) struct AdviseOptions {
     /// Threads; the answer does not depend on it [default: one a CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
-    /// Write the advice to this file as JSON; `-`, or no FILE at all, prints it instead
+    /// Write the advice to this file as JSON; `-`, or no FILE at all, prints it instead.
+    /// A study behind it is not read: a FILE of .toml or .fio, or one that is there and is neither JSON nor
+    /// named so, is refused
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
     /// Write a report that needs nothing but a browser to this file

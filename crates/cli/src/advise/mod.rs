@@ -24,8 +24,9 @@ pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
     if options.list {
         return output::print(&print::kinds_of_work());
     }
-    output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
+    check(options, options)?;
     let all = merged::all(options)?;
+    check(options, &all)?;
     let works: Vec<String> = match &all.work {
         Some(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
         None => Vec::new(),
@@ -47,6 +48,13 @@ pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
         return Ok(());
     }
     output::print(&print::text(&wanted, &advice))
+}
+
+/// Checks that what is written takes the place of nothing that is read.
+fn check(options: &AdviseOptions, all: &AdviseOptions) -> Result<(), Failure> {
+    let outputs = [("--json", options.json.as_deref()), ("--html", options.html.as_deref())];
+    let inputs = [&options.file, &all.study, &all.lsblk, &all.mdstat].map(|path| path.as_deref());
+    output::check(&outputs, &inputs)
 }
 
 /// Advice for each of several kinds of work on the same drives, after whether it is the same.

@@ -31,7 +31,9 @@ pub(crate) fn run(options: &Calibrate) -> Result<(), Failure> {
     let written = (!options.dry_run).then_some(("STUDY or --output", target.as_path()));
     let json = options.json.as_deref().map(|file| ("--json", file));
     let outputs: Vec<_> = written.into_iter().chain(json).map(|(a, b)| (a, Some(b))).collect();
-    output::check(&outputs)?;
+    output::check_places(&outputs)?;
+    // The study that is written may be the one that is read; figures may not take its place.
+    output::check(&[("--json", options.json.as_deref())], &[Some(&options.study)])?;
     let work = Work::new(&study)?;
     let cancel = interrupt::flag()?;
     let threads = parallel::threads(options.threads);

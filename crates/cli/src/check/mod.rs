@@ -44,7 +44,7 @@ const NO_BUGS: &str =
     "this build has no seeded bugs; `cargo xtask bugs` makes one that has, and runs it";
 
 pub(crate) fn run(options: &Check) -> Result<(), Failure> {
-    output::check(&[("--json", options.json.as_deref())])?;
+    output::check(&[("--json", options.json.as_deref())], &[])?;
     if cfg!(not(debug_assertions)) && (options.bugs || options.bug.is_some()) {
         return Err(Failure::input(NO_BUGS));
     }

@@ -14,7 +14,9 @@ use args::DiffOptions;
 pub(crate) fn run(options: &DiffOptions) -> Result<(), Failure> {
     let before = load::load(&options.before, &options.store)?;
     let after = load::load(&options.after, &options.store)?;
-    output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
+    let outputs = [("--json", options.json.as_deref()), ("--html", options.html.as_deref())];
+    let runs = [&options.before, &options.after].map(|run| Some(Path::new(run)));
+    output::check(&outputs, &runs)?;
     let diff = Diff::of((&options.before, &before), (&options.after, &after), options.floor);
     let is_printed = |path: &Option<_>| path.as_deref() == Some(Path::new("-"));
     let printed = is_printed(&options.json) || is_printed(&options.html);

@@ -16,7 +16,7 @@ pub(crate) fn run(options: &args::Layout) -> Result<(), Failure> {
     let map = Map::new(&layout, options.rows).map_err(Failure::input)?;
     match &options.svg {
         Some(path) => {
-            output::check(&[("--svg", Some(path))])?;
+            output::check(&[("--svg", Some(path))], &[])?;
             output::write(path, &svg::draw(&map))
         }
         None => output::print(&map.to_text()),

@@ -2,6 +2,8 @@
 
 pub(crate) mod args;
 
+use std::path::Path;
+
 use raidlab_report::figure::{self, FIGURES};
 use raidlab_results::{Cell, Diff, Results};
 
@@ -41,7 +43,7 @@ pub(crate) fn run(options: &Plot) -> Result<(), Failure> {
         let names = available.join(", ");
         return Err(Failure::input(format!("name a FIGURE; {run} has the data for {names}")));
     };
-    output::check(&[("--svg", Some(options.svg.as_path()))])?;
+    output::check(&[("--svg", Some(options.svg.as_path()))], &[Some(Path::new(run))])?;
     choose(&mut results, options)?;
     let most = options.panels as usize;
     let figure = match &options.against {

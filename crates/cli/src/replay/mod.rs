@@ -24,7 +24,7 @@ use study::{Prepared, run_study};
 pub(crate) fn run(options: &Replay) -> Result<(), Failure> {
     let studies = studies(options)?;
     let left_out = left_out(&studies, options)?;
-    output::check(&options.exports.paths())?;
+    output::check(&options.exports.paths(), &[])?;
     let cancel = interrupt::flag()?;
     let Some(mut finished) = finished(&studies, options, cancel)? else { return Ok(()) };
     let mut documents = Vec::new();

@@ -158,7 +158,9 @@ pub(crate) struct RiskOptions {
     /// Draw everything from this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Write the answer to this file as JSON; `-`, or no FILE at all, prints it instead
+    /// Write the answer to this file as JSON; `-`, or no FILE at all, prints it instead.
+    /// A study behind it is not read: a FILE of .toml or .fio, or one that is there and is neither JSON nor
+    /// named so, is refused
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
     /// No progress, no question

@@ -18,7 +18,7 @@ use crate::progress::Bar;
 use args::RiskOptions;
 
 pub(crate) fn run(options: &RiskOptions) -> Result<(), Failure> {
-    output::check(&[("--json", options.json.as_deref())])?;
+    output::check(&[("--json", options.json.as_deref())], &[])?;
     let stop = interrupt::flag()?;
     let bar = Bar::share(options.quiet);
     let asked = inputs::asked(options, &bar)?;

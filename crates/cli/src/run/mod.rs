@@ -85,7 +85,9 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FORM")]
     pub(crate) format: Option<String>,
     /// Write what was measured (with --list: the list) to this file as JSON; `-`, or no FILE at all,
-    /// prints it instead
+    /// prints it instead.
+    /// A study behind it is not read: a FILE of .toml or .fio, or one that is there and is neither JSON nor
+    /// named so, is refused
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
     /// Write a row for each figure of the run to this file, as comma-separated values; `-` prints it instead
@@ -131,6 +133,13 @@ impl Run {
         ]
     }
 
+    /// What may name a file that is read: a job file, a drive file, an archive.
+    fn inputs(&self) -> Vec<Option<&Path>> {
+        let named = [self.workload.as_deref(), self.drive.as_deref()].into_iter();
+        let values = self.parameters.iter().map(|text| Some(text.split_once('=')?.1));
+        named.chain(values).map(|name| name.map(Path::new)).collect()
+    }
+
     /// Refuses flags that the target has no use for.
     fn check_flags(&self, target: &Target) -> Result<(), Failure> {
         let uses = target.uses();
@@ -160,13 +169,16 @@ fn filesystem(name: &str) -> Result<Filesystem, String> {
 pub(crate) fn run(options: &Run) -> Result<(), Failure> {
     if options.list {
         return match &options.json {
-            Some(path) => output::write(path, &print::list_json()),
+            Some(path) => {
+                output::check(&options.files(), &options.inputs())?;
+                output::write(path, &print::list_json())
+            }
             None => output::print(&list()),
         };
     }
     let spec = workload(options)?;
     let workload = &*spec.workload;
-    output::check(&options.files())?;
+    output::check(&options.files(), &options.inputs())?;
     let known = workload.formats();
     if let Some(format) = &options.format
         && format != "summary"

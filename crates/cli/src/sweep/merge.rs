@@ -21,7 +21,7 @@ pub(crate) fn run(options: &MergeOptions) -> Result<(), Failure> {
         ("--csv", options.csv.as_deref()),
         ("--parquet", options.parquet.as_deref()),
     ];
-    output::check(&paths)?;
+    output::check(&paths, &[])?;
     let merge = Merge::of(&options.directories)?;
     let missing = merge.missing();
     let head = merge.head();

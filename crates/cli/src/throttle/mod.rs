@@ -45,7 +45,7 @@ struct Curves<'a> {
 }
 
 pub(crate) fn run(options: &ThrottleOptions) -> Result<(), Failure> {
-    output::check(&[("--json", options.json.as_deref())])?;
+    output::check(&[("--json", options.json.as_deref())], &[options.study.as_deref()])?;
     let most = options
         .p99
         .as_deref()

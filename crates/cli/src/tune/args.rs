@@ -72,7 +72,9 @@ pub(crate) struct Readahead {
     /// Where to run; only `virtual` (modelled drives) is supported
     #[arg(long, value_name = "virtual", default_value = "virtual")]
     pub(crate) on: String,
-    /// Write what was found to this file as JSON; `-`, or no FILE at all, prints it instead
+    /// Write what was found to this file as JSON; `-`, or no FILE at all, prints it instead.
+    /// A study behind it is not read: a FILE of .toml or .fio, or one that is there and is neither JSON nor
+    /// named so, is refused
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
     /// Threads; the results do not depend on it [default: one a CPU]

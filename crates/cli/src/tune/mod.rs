@@ -49,7 +49,8 @@ fn readahead(options: &Readahead) -> Result<(), Failure> {
             options.on
         )));
     }
-    output::check(&[("--json", options.json.as_deref())])?;
+    let inputs = [options.study.as_deref(), options.drives.as_deref().map(Path::new)];
+    output::check(&[("--json", options.json.as_deref())], &inputs)?;
     let (study, chosen) = study::load(options)?;
     let modelled =
         Modelled::new(&study, HostCosts::default()).map_err(|error| wrong(options, error))?;

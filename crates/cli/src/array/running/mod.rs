@@ -135,7 +135,7 @@ fn check(options: &Assemble) -> Result<(), Failure> {
     {
         return Err(Failure::input(format!("--fuse: {} exists already", file.display())));
     }
-    output::check(&[("--fuse", options.fuse.as_deref())])?;
+    output::check_places(&[("--fuse", options.fuse.as_deref())])?;
     if let Some(program) = &options.program {
         hook::check(program)?;
     }

@@ -258,6 +258,20 @@ impl Outputs {
     }
 }
 
+/// Prints a report where that is to be shown, and where a file could not be written, so that nothing is lost that was
+/// measured; says then what could not be written.
+pub(crate) fn told(
+    written: Result<(), Failure>,
+    is_shown: bool,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    if written.is_err() || is_shown {
+        let printed = print(&text());
+        return written.and(printed);
+    }
+    written
+}
+
 /// Everything the user asked to see of the results. What was measured is shown on the terminal when
 /// a file cannot be written, rather than lost.
 pub(crate) fn reports(options: &Outputs, results: &Results) -> Result<(), Failure> {

@@ -218,3 +218,15 @@ fn ctrl_c_leaves_the_file_as_it_is() {
     assert_eq!(fs::read_to_string(&path).expect("the study"), text);
     assert_eq!(names(scratch.path()), ["study.toml"]);
 }
+
+#[test]
+fn the_study_is_written_though_its_figures_cannot_be() {
+    let scratch = Scratch::new("calibrate-full");
+    let path = scratch.file("study.toml", study(&scratch));
+    let ran = calibrate(&path, &["--quiet", "--json", "/dev/full"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("1 free parameter, 2 given cells"), "{ran:?}");
+    assert!(ran.stderr.contains("cannot write /dev/full"), "{ran:?}");
+    let after = fs::read_to_string(&path).expect("the study");
+    assert!((rate(&after) / TRUTH - 1.0).abs() < 0.01, "{after}");
+}

@@ -74,3 +74,31 @@ fn json_alone_prints_and_with_a_file_writes_it_again() {
         assert!(written.starts_with("{\n"), "{written}");
     }
 }
+
+/// What failed after everything was measured: exit status 1, and what was measured, on standard output all the same.
+fn shown_all_the_same(ran: &Ran, shown: &str) {
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains(shown), "no {shown} in {ran:?}");
+    let why = "cannot write /dev/full: No space left on device";
+    assert!(ran.stderr.contains(why), "{ran:?}");
+}
+
+#[test]
+fn what_was_measured_is_shown_where_it_cannot_be_written() {
+    let scratch = Scratch::new("outputs-full");
+    scratch.file("mine.toml", STUDY);
+    for (arguments, shown) in [
+        ("run dd --target null -q --json /dev/full", "as the original prints it"),
+        ("run dd --target null -q --csv /dev/full", "as the original prints it"),
+        ("run dd --target null -q --markdown /dev/full", "as the original prints it"),
+        ("tune readahead mine.toml --size 4MiB --most 1MiB --seeds 1 -q --json /dev/full", "knee"),
+        ("throttle mine.toml --policy md --seeds 1 -q --json /dev/full", "raid1(2), random-read"),
+        ("risk raid1(2) --years 1 -q --json /dev/full", "raid1(2)"),
+    ] {
+        shown_all_the_same(&within(&scratch, arguments), shown);
+    }
+    // What can be written is.
+    let ran = within(&scratch, "run dd --target null -q --json /dev/full --csv rows.csv");
+    shown_all_the_same(&ran, "as the original prints it");
+    assert!(scratch.path().join("rows.csv").exists());
+}

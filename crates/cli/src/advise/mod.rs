@@ -36,18 +36,18 @@ pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
     }
     let wanted = inputs::wanted(&all)?;
     let advice = advised(options, &wanted)?;
+    let mut written = Ok(());
     if let Some(path) = &options.json {
-        output::write(path, &json::document(&wanted, &advice))?;
+        written = output::write(path, &json::document(&wanted, &advice));
     }
     if let Some(path) = &options.html {
-        output::write(path, &html::page(&wanted, &advice)?)?;
+        let page = html::page(&wanted, &advice);
+        written = written.and(page.and_then(|page| output::write(path, &page)));
     }
     let is_printed = options.json.as_deref() == Some(Path::new("-"));
     let is_written = options.json.is_some() || options.html.is_some();
-    if is_printed || (options.quiet && is_written) {
-        return Ok(());
-    }
-    output::print(&print::text(&wanted, &advice))
+    let is_shown = !(is_printed || (options.quiet && is_written));
+    output::told(written, is_shown, || print::text(&wanted, &advice))
 }
 
 /// Checks that what is written takes the place of nothing that is read.

@@ -42,13 +42,14 @@ pub(crate) fn run(options: &Calibrate) -> Result<(), Failure> {
     let mut cells = Cells { text, path, seeds, threads, cancel, bar: &bar, done: 0 };
     let report = work.fit(&study, &mut cells)?;
     bar.clear();
-    if let Some(file) = &options.json {
-        output::write(file, &report.json())?;
-    }
+    let figures = match &options.json {
+        Some(file) => output::write(file, &report.json()),
+        None => Ok(()),
+    };
     let printed = options.json.as_deref() == Some(Path::new("-"));
-    if !(printed || options.quiet && options.json.is_some()) {
-        output::print(&report.text())?;
-    }
+    let is_shown = !(printed || options.quiet && options.json.is_some());
+    // The study is what it was about, and is written whatever becomes of the figures.
+    let figures = output::told(figures, is_shown, || report.text());
     // Values that cannot be bettered are worth a record, once.
     let is_news = report.fit.is_better || study.calibration.is_none();
     let said = if options.dry_run || !is_news {
@@ -65,7 +66,7 @@ pub(crate) fn run(options: &Calibrate) -> Result<(), Failure> {
         output::write(target, &new)?;
         format!("written to {}\n", target.display())
     };
-    if printed || options.quiet { Ok(()) } else { output::print(&said) }
+    figures.and(if printed || options.quiet { Ok(()) } else { output::print(&said) })
 }
 
 fn read(study: &Path) -> Result<String, Failure> {

@@ -20,15 +20,17 @@ pub(crate) fn run(options: &DiffOptions) -> Result<(), Failure> {
     let diff = Diff::of((&options.before, &before), (&options.after, &after), options.floor);
     let is_printed = |path: &Option<_>| path.as_deref() == Some(Path::new("-"));
     let printed = is_printed(&options.json) || is_printed(&options.html);
+    let mut written = Ok(());
     if let Some(path) = &options.json {
-        output::write(path, &raidlab_report::diff_json(&diff).map_err(Failure::failed)?)?;
+        let text = raidlab_report::diff_json(&diff).map_err(Failure::failed);
+        written = text.and_then(|text| output::write(path, &text));
     }
     if let Some(path) = &options.html {
-        output::write(path, &raidlab_report::diff_html(&diff).map_err(Failure::failed)?)?;
+        let page = raidlab_report::diff_html(&diff).map_err(Failure::failed);
+        written = written.and(page.and_then(|page| output::write(path, &page)));
     }
-    if !(printed || options.quiet) {
-        output::print(&output::terminal(options.color).diff(&diff))?;
-    }
+    let is_shown = !(printed || options.quiet);
+    output::told(written, is_shown, || output::terminal(options.color).diff(&diff))?;
     match diff.counts.regressed {
         0 => Ok(()),
         1 => Err(Failure::Regressed("1 cell".into())),

@@ -32,11 +32,8 @@ pub(crate) fn run(options: &RiskOptions) -> Result<(), Failure> {
         NoAnswer::Input(what) => Failure::input(what),
         NoAnswer::Stopped => Failure::Interrupted,
     })?;
-    if let Some(path) = &options.json {
-        output::write(path, &json::document(&asked, &answer))?;
-        if options.quiet || path == Path::new("-") {
-            return Ok(());
-        }
-    }
-    output::print(&print::text(&asked, &answer))
+    let Some(path) = &options.json else { return output::print(&print::text(&asked, &answer)) };
+    let written = output::write(path, &json::document(&asked, &answer));
+    let is_shown = !(options.quiet || path == Path::new("-"));
+    output::told(written, is_shown, || print::text(&asked, &answer))
 }

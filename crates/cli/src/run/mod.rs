@@ -214,31 +214,32 @@ fn show(
     let host = print::host_name();
     let own = |format: &str| workload.format(format, record, &host).unwrap_or_default();
     let document = print::document(options, workload, record, setup);
+    let mut written = Ok(());
     if let Some(path) = &options.json {
-        output::write(path, &pretty(&document))?;
+        written = output::write(path, &pretty(&document));
     }
     if let Some(path) = &options.csv {
-        output::write(path, &export::csv(&document))?;
+        written = written.and(output::write(path, &export::csv(&document)));
     }
     if let Some(path) = &options.markdown {
-        output::write(path, &export::markdown(&document))?;
+        written = written.and(output::write(path, &export::markdown(&document)));
     }
     let files = options.files().into_iter().filter_map(|(_, path)| path);
     let files: Vec<&Path> = files.collect();
     let printed = files.contains(&Path::new("-"));
-    match &options.format {
-        Some(format) if format != "summary" => output::print(&own(format)),
-        None if printed || (options.quiet && !files.is_empty()) => Ok(()),
+    let is_shown = options.format.is_some() || !(printed || (options.quiet && !files.is_empty()));
+    output::told(written, is_shown, || match &options.format {
+        Some(format) if format != "summary" => own(format),
+        Some(_) => print::summary(options, workload, record),
         None => {
             let mut text = print::summary(options, workload, record);
             if let Some(format) = workload.formats().first() {
                 text.push_str(&format!("\nas the original prints it ({format}):\n"));
                 text.push_str(&own(format));
             }
-            output::print(&text)
+            text
         }
-        Some(_) => output::print(&print::summary(options, workload, record)),
-    }
+    })
 }
 
 /// The workload the command line names, under its default name.

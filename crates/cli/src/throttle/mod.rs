@@ -91,13 +91,10 @@ pub(crate) fn run(options: &ThrottleOptions) -> Result<(), Failure> {
         points.push(Point { policy, setting, runs: runs.to_vec(), risk });
     }
     let curves = Curves { study: &study, key, alone, points, most };
-    if let Some(path) = &options.json {
-        output::write(path, &print::json(&curves))?;
-        if options.quiet || path == Path::new("-") {
-            return Ok(());
-        }
-    }
-    output::print(&print::text(&curves))
+    let Some(path) = &options.json else { return output::print(&print::text(&curves)) };
+    let written = output::write(path, &print::json(&curves));
+    let is_shown = !(options.quiet || path == Path::new("-"));
+    output::told(written, is_shown, || print::text(&curves))
 }
 
 fn policies(options: &ThrottleOptions) -> Result<Vec<Policy>, Failure> {

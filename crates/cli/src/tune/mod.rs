@@ -66,14 +66,13 @@ fn readahead(options: &Readahead) -> Result<(), Failure> {
             .ok_or_else(|| Failure::failed("no end was found"))
     });
     let tuned: Vec<Tuned<'_>> = tuned.collect::<Result<_, _>>()?;
-    if let Some(path) = &options.json {
-        output::write(path, &print::json(&study, options, &tuned))?;
-    }
+    let written = match &options.json {
+        Some(path) => output::write(path, &print::json(&study, options, &tuned)),
+        None => Ok(()),
+    };
     let printed = options.json.as_deref() == Some(Path::new("-"));
-    if printed || (options.quiet && options.json.is_some()) {
-        return Ok(());
-    }
-    output::print(&print::table(&study, options, &tuned))
+    let is_shown = !(printed || (options.quiet && options.json.is_some()));
+    output::told(written, is_shown, || print::table(&study, options, &tuned))
 }
 
 /// An error of the study; of files that are too large where the flag says so.

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use clap::Args;
 use raidlab_report::{Exporter, Terminal};
@@ -16,6 +17,8 @@ use crate::overwrites;
 
 /// Where a report goes that is to be printed.
 pub(crate) const STDOUT: &str = "-";
+/// The flag of the file of requests. It is never printed: a report would be beside it.
+pub(crate) const TRACE: &str = "--trace";
 /// What a file of the modelled run has in its name, that stands beside the measured one's.
 const MODELLED: &str = "virtual";
 /// The same of what the model is off.
@@ -46,11 +49,16 @@ pub(crate) fn check<F: AsRef<str>>(
 pub(crate) fn check_places<F: AsRef<str>>(outputs: &[(F, Option<&Path>)]) -> Result<(), Failure> {
     let given = || outputs.iter().filter_map(|(flag, path)| Some((flag.as_ref(), (*path)?)));
     for (number, (flag, path)) in given().enumerate() {
-        if let Some((other, _)) = given().take(number).find(|(_, earlier)| *earlier == path) {
+        let place = overwrites::place(path);
+        let is_this = |earlier: &Path| overwrites::place(earlier) == place;
+        if let Some((other, _)) = given().take(number).find(|(_, earlier)| is_this(earlier)) {
             let both = if path == Path::new(STDOUT) { "print" } else { "write to one file" };
             return Err(Failure::input(format!("{other} and {flag} cannot both {both}")));
         }
         if path == Path::new(STDOUT) {
+            if flag == TRACE {
+                return Err(Failure::input(format!("{flag} -: is not printed; name a file")));
+            }
             continue;
         }
         try_to_write(path).map_err(|why| {
@@ -180,6 +188,38 @@ impl WholeFile {
     }
 }
 
+/// A [`WholeFile`] that is written to elsewhere, by whoever has this.
+#[derive(Clone)]
+pub(crate) struct SharedFile(Arc<Mutex<WholeFile>>);
+
+impl SharedFile {
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        Ok(Self(Arc::new(Mutex::new(WholeFile::create(path)?))))
+    }
+
+    /// All of it was written, and nobody else has it any more.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let file = Arc::into_inner(self.0).and_then(|file| file.into_inner().ok());
+        file.ok_or_else(|| Failure::failed("a file is still being written"))?.finish()
+    }
+}
+
+impl Write for SharedFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file()?.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file()?.to.flush()
+    }
+}
+
+impl SharedFile {
+    fn file(&self) -> std::io::Result<MutexGuard<'_, WholeFile>> {
+        self.0.lock().map_err(|_| std::io::Error::other("a thread has failed"))
+    }
+}
+
 impl Drop for WholeFile {
     fn drop(&mut self) {
         if let Some((_, part)) = self.names.as_ref().filter(|_| !self.is_finished) {
@@ -225,17 +265,24 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Checks that every file can be written, before hours of work.
-    pub(crate) fn check(&self, input: Option<&Path>) -> Result<(), Failure> {
-        check(&self.exports.paths(), &[input])
+    /// Checks that every file can be written, that of requests too, before hours of work.
+    pub(crate) fn check(&self, trace: Option<&Path>, input: Option<&Path>) -> Result<(), Failure> {
+        let trace = [(TRACE.to_owned(), trace)];
+        check(&self.exports.paths().into_iter().chain(trace).collect::<Vec<_>>(), &[input])
     }
 
     /// The same with the files of the modelled run, and what it is off.
-    pub(crate) fn check_with(&self, modelled: &Self, input: Option<&Path>) -> Result<(), Failure> {
+    pub(crate) fn check_with(
+        &self,
+        modelled: &Self,
+        traces: [Option<&Path>; 2],
+        input: Option<&Path>,
+    ) -> Result<(), Failure> {
         let residuals = self.exports.path("json").map(|path| with_word(path, RESIDUALS));
         let residuals = residuals.iter().map(|path| ("--json".to_owned(), Some(path.as_path())));
         let all = self.exports.paths().into_iter().chain(modelled.exports.paths());
-        check(&all.chain(residuals).collect::<Vec<_>>(), &[input])
+        let traces = traces.map(|path| (TRACE.to_owned(), path));
+        check(&all.chain(residuals).chain(traces).collect::<Vec<_>>(), &[input])
     }
 
     /// What the modelled run is written to, beside these files of the measured one.

@@ -230,3 +230,20 @@ fn the_study_is_written_though_its_figures_cannot_be() {
     let after = fs::read_to_string(&path).expect("the study");
     assert!((rate(&after) / TRUTH - 1.0).abs() < 0.01, "{after}");
 }
+
+#[test]
+fn a_study_that_is_printed_has_nothing_beside_it() {
+    let scratch = Scratch::new("calibrate-printed");
+    let before = study(&scratch);
+    let path = scratch.file("study.toml", &before);
+    let printed = calibrate(&path, &["--output", "-"]).good().stdout;
+    assert!(printed.starts_with("# What a drive reads and writes.\n"), "{printed}");
+    assert!((rate(&printed) / TRUTH - 1.0).abs() < 0.01, "{printed}");
+    assert!(printed.contains("[calibration]\n") && !printed.contains("free parameter,"));
+    assert_eq!(fs::read_to_string(&path).expect("the study"), before);
+    // Nothing better is found of what was printed: that is said, but not where the study would be.
+    let path = scratch.file("printed.toml", &printed);
+    let again = calibrate(&path, &["--output", "-"]);
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), ""));
+    assert!(again.stderr.contains("not written: no values"), "{again:?}");
+}

@@ -102,3 +102,46 @@ fn what_was_measured_is_shown_where_it_cannot_be_written() {
     shown_all_the_same(&ran, "as the original prints it");
     assert!(scratch.path().join("rows.csv").exists());
 }
+
+#[test]
+fn no_two_outputs_are_one() {
+    let scratch = Scratch::new("outputs-one");
+    scratch.file("mine.toml", STUDY);
+    scratch.file("F", "an older trace");
+    scratch.directory("sub");
+    for (arguments, words) in [
+        ("run dd-write size=1MiB --trace F --csv F", "--csv and --trace cannot both write"),
+        ("run dd-write size=1MiB --trace new --json ./new", "--json and --trace cannot both"),
+        ("compare mine.toml --csv new --markdown sub/../new", "--csv and --markdown cannot both"),
+        ("compare mine.toml --trace F --csv ./F", "--csv and --trace cannot both write"),
+        (
+            "run dd --target null --json - --format text",
+            "--json and --format text cannot both print",
+        ),
+        ("run dd --target null --markdown - --format summary", "--markdown and --format summary"),
+        ("run dd-write size=1MiB --trace -", "--trace -: is not printed; name a file"),
+        ("run dd-write size=1MiB --trace mine.toml", "--trace mine.toml: no report is such a file"),
+        ("calibrate mine.toml --json ./mine.toml", "STUDY or --output and --json cannot both"),
+        ("calibrate mine.toml --dry-run --json mine.toml", "mine.toml, which is read"),
+    ] {
+        within(&scratch, arguments).refused(&[words]);
+    }
+    assert_eq!(names(scratch.path()), ["F", "mine.toml", "sub"]);
+    let text = |name: &str| fs::read_to_string(scratch.path().join(name)).expect("a file");
+    assert_eq!((text("F").as_str(), text("mine.toml").as_str()), ("an older trace", STUDY));
+}
+
+/// A run that fails begins no trace, and one that goes well replaces it.
+#[test]
+fn an_older_trace_stays_until_there_is_a_whole_one() {
+    let scratch = Scratch::new("outputs-trace");
+    let trace = scratch.file("trace.txt", "an older trace");
+    let failing = "run random-read size=64KiB span=100TiB --target modelled-raw --trace trace.txt";
+    let ran = within(&scratch, failing);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(fs::read_to_string(&trace).expect("a file"), "an older trace");
+    assert_eq!(names(scratch.path()), ["trace.txt"]);
+    within(&scratch, &failing.replace("100TiB", "1GiB")).good();
+    assert!(fs::read_to_string(&trace).expect("a file").starts_with("# random-read"));
+    assert_eq!(names(scratch.path()), ["trace.txt"]);
+}

@@ -29,7 +29,7 @@ pub(crate) struct Calibrate {
     /// Write no study file
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Write the study to this file instead
+    /// Write the study to this file instead; `-` prints it instead of the table
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub(crate) output: Option<PathBuf>,
     /// Run each cell so often, each time with another seed; medians count

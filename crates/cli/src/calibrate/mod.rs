@@ -46,10 +46,16 @@ pub(crate) fn run(options: &Calibrate) -> Result<(), Failure> {
         Some(file) => output::write(file, &report.json()),
         None => Ok(()),
     };
-    let printed = options.json.as_deref() == Some(Path::new("-"));
+    let is_study_printed = written.is_some_and(|(_, file)| file == Path::new(output::STDOUT));
+    let printed = is_study_printed || options.json.as_deref() == Some(Path::new(output::STDOUT));
     let is_shown = !(printed || options.quiet && options.json.is_some());
     // The study is what it was about, and is written whatever becomes of the figures.
-    let figures = output::told(figures, is_shown, || report.text());
+    let figures = if is_study_printed && figures.is_err() {
+        output::note(&report.text());
+        figures
+    } else {
+        output::told(figures, is_shown, || report.text())
+    };
     // Values that cannot be bettered are worth a record, once.
     let is_news = report.fit.is_better || study.calibration.is_none();
     let said = if options.dry_run || !is_news {
@@ -66,6 +72,9 @@ pub(crate) fn run(options: &Calibrate) -> Result<(), Failure> {
         output::write(target, &new)?;
         format!("written to {}\n", target.display())
     };
+    if is_study_printed && !is_news {
+        output::note(said.trim_end());
+    }
     figures.and(if printed || options.quiet { Ok(()) } else { output::print(&said) })
 }
 

@@ -118,7 +118,8 @@ fn check_model(modelled: &Compare, source: &Source) -> Result<(), Failure> {
 pub(super) fn run(real: &Compare, source: Source, recorder: Recorder) -> Result<(), Failure> {
     let modelled = modelled_half(real)?;
     check_model(&modelled, &source)?;
-    real.outputs.check_with(&modelled.outputs, real.study.as_deref())?;
+    let traces = [real.trace.as_deref(), modelled.trace.as_deref()];
+    real.outputs.check_with(&modelled.outputs, traces, real.study.as_deref())?;
     // Threads are for virtual time.
     let threads = real.threads.filter(|_| kernel::named(&real.on).is_some());
     let real = Compare { threads, ..real.clone() };

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::BufWriter;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -24,6 +22,7 @@ use super::{Setting, follow, results, risk};
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output::SharedFile;
 use crate::parallel;
 use crate::progress::Bar;
 
@@ -49,18 +48,22 @@ pub(crate) fn options(kernel: &OsStr) -> Result<Options, Failure> {
     Ok(Options { binaries, cost: Cost::PLAIN, varied_starts: false })
 }
 
+/// A trace, and the file that it is written to: an older one stays until this one is whole.
+pub(crate) type TraceFile = (Trace, SharedFile);
+
 /// The file that requests are written to.
-pub(crate) fn trace(path: Option<&Path>) -> Result<Option<Trace>, Failure> {
+pub(crate) fn trace(path: Option<&Path>) -> Result<Option<TraceFile>, Failure> {
     let Some(path) = path else { return Ok(None) };
-    let file = File::create(path)
-        .map_err(|error| Failure::input(format!("--trace {}: {error}", path.display())))?;
-    Ok(Some(Trace::new(BufWriter::new(file))))
+    let file = SharedFile::create(path)?;
+    Ok(Some((Trace::new(file.clone()), file)))
 }
 
 /// Writes the rest of a trace.
-pub(crate) fn finish(trace: Option<Trace>, path: Option<&Path>) -> Result<(), Failure> {
-    let Some((trace, path)) = trace.zip(path) else { return Ok(()) };
-    trace.finish().map_err(|error| Failure::failed(format!("--trace {}: {error}", path.display())))
+pub(crate) fn finish(trace: Option<TraceFile>, path: Option<&Path>) -> Result<(), Failure> {
+    let Some(((trace, file), path)) = trace.zip(path) else { return Ok(()) };
+    let path = path.display();
+    trace.finish().map_err(|error| Failure::failed(format!("--trace {path}: {error}")))?;
+    file.finish()
 }
 
 pub(crate) fn failure(error: KernelError) -> Failure {
@@ -82,7 +85,7 @@ pub(super) fn run(
     let study = &*study;
     let trace = trace(options.trace.as_deref())?;
     let stop = interrupt::descriptor()?;
-    let lab = KernelLab::new(study, self::options(kernel)?, stop, trace.as_ref());
+    let lab = KernelLab::new(study, self::options(kernel)?, stop, trace.as_ref().map(|it| &it.0));
     let lab = lab.map_err(failure)?;
     let threads = parallel::threads(options.threads);
     let mut setting = Setting {

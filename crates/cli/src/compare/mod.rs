@@ -46,7 +46,7 @@ fn run_recorded(options: &Compare, mut recorder: Recorder) -> Result<(), Failure
     if options.on != VIRTUAL && options.beside.is_some() {
         return both::run(options, source, recorder);
     }
-    options.outputs.check(options.study.as_deref())?;
+    options.outputs.check(options.trace.as_deref(), options.study.as_deref())?;
     let Some(mut ended) = perform(options, &source, recorder)? else { return Ok(()) };
     output::reports(&options.outputs, &ended.results)?;
     ended.told()

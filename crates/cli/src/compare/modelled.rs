@@ -26,7 +26,7 @@ pub(super) fn run(
     let modelled = modelled.map_err(|error| super::bad_study(options, error))?.stopping_on(cancel);
     let trace = kernel::trace(options.trace.as_deref())?;
     let modelled = match &trace {
-        Some(trace) => modelled.traced_to(trace),
+        Some((trace, _)) => modelled.traced_to(trace),
         None => modelled,
     };
     let threads = parallel::threads(options.threads);

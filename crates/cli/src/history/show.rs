@@ -9,7 +9,7 @@ use crate::history::args::Show;
 use crate::output::{self, note};
 
 pub(crate) fn run(options: &Show) -> Result<(), Failure> {
-    options.outputs.check(Some(Path::new(&options.run)))?;
+    options.outputs.check(None, Some(Path::new(&options.run)))?;
     if Path::new(&options.run).exists() {
         return output::documents(&options.outputs, &load(&options.run, &options.store)?);
     }

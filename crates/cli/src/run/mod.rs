@@ -124,13 +124,26 @@ impl Run {
         self.filesystem.unwrap_or(Filesystem::Ext4)
     }
 
-    /// The flags that name a file, with it.
-    fn files(&self) -> [(&'static str, Option<&Path>); 3] {
+    /// The flags that name a file for a report, with it.
+    fn reports(&self) -> [(&'static str, Option<&Path>); 3] {
         [
             ("--json", self.json.as_deref()),
             ("--csv", self.csv.as_deref()),
             ("--markdown", self.markdown.as_deref()),
         ]
+    }
+
+    /// Checks that every file can be written and takes the place of nothing, and that one thing at most is printed.
+    fn check_files(&self) -> Result<(), Failure> {
+        let printed = Some(Path::new(output::STDOUT));
+        let printed = self.reports().into_iter().find(|(_, path)| *path == printed);
+        if let (Some(format), Some((flag, _))) = (&self.format, printed) {
+            let reason = format!("{flag} and --format {format} cannot both print; name a file");
+            return Err(Failure::input(reason));
+        }
+        let trace = [(output::TRACE, self.trace.as_deref())];
+        let files: Vec<_> = self.reports().into_iter().chain(trace).collect();
+        output::check(&files, &self.inputs())
     }
 
     /// What may name a file that is read: a job file, a drive file, an archive.
@@ -170,7 +183,7 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
     if options.list {
         return match &options.json {
             Some(path) => {
-                output::check(&options.files(), &options.inputs())?;
+                options.check_files()?;
                 output::write(path, &print::list_json())
             }
             None => output::print(&list()),
@@ -178,7 +191,7 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
     }
     let spec = workload(options)?;
     let workload = &*spec.workload;
-    output::check(&options.files(), &options.inputs())?;
+    options.check_files()?;
     let known = workload.formats();
     if let Some(format) = &options.format
         && format != "summary"
@@ -224,7 +237,7 @@ fn show(
     if let Some(path) = &options.markdown {
         written = written.and(output::write(path, &export::markdown(&document)));
     }
-    let files = options.files().into_iter().filter_map(|(_, path)| path);
+    let files = options.reports().into_iter().filter_map(|(_, path)| path);
     let files: Vec<&Path> = files.collect();
     let printed = files.contains(&Path::new("-"));
     let is_shown = options.format.is_some() || !(printed || (options.quiet && !files.is_empty()));

@@ -47,7 +47,7 @@ pub(super) fn run(
     };
     let title = || format!("{} on {}", workload.kind(), options.target_name());
     let record = record.map_err(|what| Failure::input(format!("{}: {what}", title())))?;
-    if let Some(trace) = &trace {
+    if let Some((trace, _)) = &trace {
         let kept = trace.add_kept(&title(), setting.seed, &mut world);
         kept.map_err(|error| Failure::failed(format!("--trace: {error}")))?;
     }
@@ -69,7 +69,8 @@ pub(super) fn run_on_kernel(
     prepare(&mut study).map_err(kernel::failure)?;
     let trace = kernel::trace(options.trace.as_deref())?;
     let stop = interrupt::descriptor()?;
-    let lab = KernelLab::new(&study, kernel::options(kernel)?, stop, trace.as_ref());
+    let lab =
+        KernelLab::new(&study, kernel::options(kernel)?, stop, trace.as_ref().map(|it| &it.0));
     let lab = lab.map_err(kernel::failure)?;
     let key = CellKey {
         layout: 0,

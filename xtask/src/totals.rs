@@ -11,6 +11,8 @@ pub(crate) struct Totals {
     ignored: usize,
     /// Tests that could not run on this machine, and why.
     skipped: BTreeMap<String, String>,
+    /// Steps that were left out, and why. No test of theirs was counted.
+    left_out: BTreeMap<String, String>,
 }
 
 impl Totals {
@@ -30,13 +32,19 @@ impl Totals {
         } else if let Some((test, why)) =
             line.strip_prefix("skipped: ").and_then(|skipped| skipped.split_once(": "))
         {
-            self.skip(test, why);
+            self.skipped.insert(test.to_owned(), why.to_owned());
         }
     }
 
-    /// Notes what could not run.
-    pub(crate) fn skip(&mut self, what: &str, why: &str) {
-        self.skipped.insert(what.to_owned(), why.to_owned());
+    /// Notes a step that was left out as a whole.
+    pub(crate) fn leave_out(&mut self, step: &str, why: &str) {
+        self.left_out.insert(step.to_owned(), why.to_owned());
+    }
+
+    /// The same where what was skipped is no test that a harness counted.
+    pub(crate) fn without_tests(mut self) -> Self {
+        self.left_out.append(&mut self.skipped);
+        self
     }
 
     /// Adds the counts of `other`, which came from another stream of the same run.
@@ -45,6 +53,7 @@ impl Totals {
         self.failed += other.failed;
         self.ignored += other.ignored;
         self.skipped.extend(other.skipped);
+        self.left_out.extend(other.left_out);
     }
 
     /// Counts a step that failed while no test of it did: a run that failed never shows none.
@@ -54,15 +63,17 @@ impl Totals {
 
     /// What could not run here, a line each.
     pub(crate) fn skipped(&self) -> impl Iterator<Item = String> {
-        self.skipped.iter().map(|(what, why)| format!("skipped: {what} ({why})"))
+        let all = self.skipped.iter().chain(&self.left_out);
+        all.map(|(what, why)| format!("skipped: {what} ({why})"))
     }
 }
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The harness takes a test that found it could not run for one that passed.
+        // The harness takes a test that found it could not run for one that passed; of a step that was left out it
+        // knows nothing.
         let passed = self.passed.saturating_sub(self.skipped.len());
-        let skipped = self.ignored + self.skipped.len();
+        let skipped = self.ignored + self.skipped.len() + self.left_out.len();
         write!(f, "{passed} passed, {} failed, {skipped} skipped", self.failed)
     }
 }
@@ -94,6 +105,16 @@ mod tests {
         totals.add(read("skipped: kernel_md: needs mdadm\nskipped: kernel_md: needs mdadm\n"));
         assert_eq!(totals.to_string(), "2 passed, 0 failed, 1 skipped");
         assert_eq!(totals.skipped().collect::<Vec<_>>(), ["skipped: kernel_md (needs mdadm)"]);
+    }
+
+    #[test]
+    fn a_step_that_is_left_out_takes_no_test_from_those_that_passed() {
+        let mut totals = read("test result: ok. 3 passed; 0 failed\nskipped: a: needs b\n");
+        totals.leave_out("rustdoc", "another commit's turn");
+        totals.add(read("skipped: python: needs pip\n").without_tests());
+        assert_eq!(totals.to_string(), "2 passed, 0 failed, 3 skipped");
+        let named = ["a (needs b)", "python (needs pip)", "rustdoc (another commit's turn)"];
+        assert_eq!(totals.skipped().collect::<Vec<_>>(), named.map(|it| format!("skipped: {it}")));
     }
 
     #[test]

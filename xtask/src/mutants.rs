@@ -1,7 +1,6 @@
 //! Mutation testing with the mutants of cargo-mutants: a sample that nobody chose, compiled once, each behind a runtime
 //! switch, and run against the tests that come by it; who survives goes on to `raidlab check`.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -214,7 +213,7 @@ impl Run {
             self.note(number, &outcome).map(|()| None)
         })?;
         rebuilt.extend(survived.into_iter().flatten());
-        self.by_builds(&stand, &mut tree, &rebuilt)
+        self.by_builds(&stand, &mut tree, &known, &rebuilt)
     }
 
     /// Runs the tests that come by a mutant, the quickest first, and then the checker if that does.
@@ -236,19 +235,20 @@ impl Run {
     }
 
     /// Builds the tests of a mutant's package anew for each of those that cannot be switched, and runs them.
-    fn by_builds(&self, stand: &Stand, tree: &mut Tree<'_>, numbers: &[usize]) -> io::Result<()> {
+    fn by_builds(
+        &self,
+        stand: &Stand,
+        tree: &mut Tree<'_>,
+        known: &[Known],
+        numbers: &[usize],
+    ) -> io::Result<()> {
         for number in numbers.iter().copied() {
             tree.put(number)?;
             let outcome = match tree.build_package(self.mutants[number].0.package())? {
                 None => Outcome::new(Kind::Unviable, ""),
                 Some(programs) => {
-                    let patient = |program: Program| Known {
-                        program,
-                        took: trial::LONGEST / 4,
-                        reached: BTreeSet::new(),
-                    };
-                    let known: Vec<Known> = programs.into_iter().map(patient).collect();
-                    stand.with(number, &known.iter().collect::<Vec<_>>())?
+                    let programs = Known::anew(programs, known);
+                    stand.with(number, &programs.iter().collect::<Vec<_>>())?
                 }
             };
             tree.put_back(number)?;

@@ -22,7 +22,7 @@ const LEAST: Duration = Duration::from_secs(15);
 /// ended when so many times as many have passed.
 const WAITS: u32 = 6;
 /// What nothing takes without a mutant.
-pub(crate) const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// KiB of memory that a program gets: a mutant that never stops collecting must not take the machine's.
 const MEMORY: &str = "8388608";
@@ -54,6 +54,28 @@ pub(crate) struct Known {
     pub(crate) program: Program,
     pub(crate) took: Duration,
     pub(crate) reached: BTreeSet<usize>,
+    /// Whether it takes too long without any mutant, and is not run with one.
+    pub(crate) is_left_out: bool,
+}
+
+impl Known {
+    /// Programs that were built anew, without the tests that fail without any mutant. How long they take is not
+    /// known, and they get much time; those that are left out as a whole are.
+    pub(crate) fn anew(programs: Vec<Program>, known: &[Self]) -> Vec<Self> {
+        let anew = |mut program: Program| {
+            let same = |it: &&Self| {
+                (&it.program.package, &it.program.name) == (&program.package, &program.name)
+            };
+            let before = known.iter().find(same);
+            if before.is_some_and(|it| it.is_left_out) {
+                return None;
+            }
+            program.left_out = before.map(|it| it.program.left_out.clone()).unwrap_or_default();
+            let (took, reached) = (LONGEST / 4, BTreeSet::new());
+            Some(Self { program, took, reached, is_left_out: false })
+        };
+        programs.into_iter().filter_map(anew).collect()
+    }
 }
 
 /// Where programs run: their packages' directories in a tree, with a directory for what they leave.
@@ -109,10 +131,11 @@ impl Stand {
             let took = begun.elapsed();
             if ended == Ended::TimeUp {
                 println!("left out: {} {}: takes too long", program.package, program.name);
-                return Ok(Known { program, took, reached: BTreeSet::new() });
+                let reached = BTreeSet::new();
+                return Ok(Known { program, took, reached, is_left_out: true });
             }
             let reached = ended_well(&ended, &path, &program.name)?;
-            return Ok(Known { program, took, reached });
+            return Ok(Known { program, took, reached, is_left_out: false });
         }
     }
 
@@ -251,6 +274,33 @@ fn failed_test(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fails_without_any_mutant_is_left_out_of_programs_built_anew_too() {
+        let program = |package: &str, name: &str, left_out: &[&str]| Program {
+            package: package.to_owned(),
+            name: name.to_owned(),
+            path: PathBuf::new(),
+            left_out: left_out.iter().map(ToString::to_string).collect(),
+        };
+        let known = |program: Program, is_left_out: bool| Known {
+            program,
+            took: Duration::ZERO,
+            reached: BTreeSet::new(),
+            is_left_out,
+        };
+        let before = [
+            known(program("core", "all", &["a::fails"]), false),
+            known(program("sim", "all", &["b::fails"]), false),
+            known(program("core", "long", &[]), true),
+        ];
+        let built = ["all", "long", "new"].map(|name| program("core", name, &[]));
+        let anew = Known::anew(built.to_vec(), &before);
+        let told = |it: &Known| (it.program.name.clone(), it.program.left_out.clone());
+        let told: Vec<(String, Vec<String>)> = anew.iter().map(told).collect();
+        let all = vec!["a::fails".to_owned()];
+        assert_eq!(told, [("all".to_owned(), all), ("new".to_owned(), vec![])]);
+    }
 
     fn shell(text: &str, limit: Duration, early: bool) -> Ended {
         run(Command::new("sh").args(["-c", text]), limit, early).expect("sh runs")

@@ -29,6 +29,9 @@ const MEMORY: &str = "8388608";
 /// Names the variable with the seconds on a CPU that a program gets.
 const CPU_SECONDS: &str = "RAIDLAB_CPU_SECONDS";
 
+/// A tick of what is told of processes: the kernel tells them in hundredths, whatever it counts by.
+const TICK: Duration = Duration::from_millis(10);
+
 /// What a process gets that has used its seconds, `signal(7)`.
 const SIGXCPU: i32 = 24;
 
@@ -38,6 +41,36 @@ const PURE: [&str; 11] = [
     "core", "explore", "metadata", "models", "parity", "predict", "report", "results", "sim",
     "study", "workload",
 ];
+
+/// How long something takes: on CPUs, over all its threads, and until it ends. On many CPUs the first is the longer, of
+/// what waits the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Took {
+    used: Duration,
+    passed: Duration,
+}
+
+impl Took {
+    /// What it may take with a mutant.
+    fn limit(self) -> Limit {
+        let patience = |took: Duration| took * PATIENCE + LEAST;
+        Limit { used: patience(self.used), passed: patience(self.used.max(self.passed)) * WAITS }
+    }
+}
+
+/// What a run may take: on CPUs, and until it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limit {
+    used: Duration,
+    passed: Duration,
+}
+
+impl Limit {
+    /// So much on CPUs, and what may pass until then.
+    fn of(used: Duration) -> Self {
+        Self { used, passed: used * WAITS }
+    }
+}
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +85,7 @@ pub(crate) enum Ended {
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) program: Program,
-    pub(crate) took: Duration,
+    pub(crate) took: Took,
     pub(crate) reached: BTreeSet<usize>,
     /// Whether it takes too long without any mutant, and is not run with one.
     pub(crate) is_left_out: bool,
@@ -71,7 +104,8 @@ impl Known {
                 return None;
             }
             program.left_out = before.map(|it| it.program.left_out.clone()).unwrap_or_default();
-            let (took, reached) = (LONGEST / 4, BTreeSet::new());
+            let long = LONGEST / 4;
+            let (took, reached) = (Took { used: long, passed: long }, BTreeSet::new());
             Some(Self { program, took, reached, is_left_out: false })
         };
         programs.into_iter().filter_map(anew).collect()
@@ -119,8 +153,7 @@ impl Stand {
             let _ = fs::remove_file(&path);
             let mut command = self.of_program(&program)?;
             command.env("RAIDLAB_MUTANTS_REACHED", &path);
-            let begun = Instant::now();
-            let ended = self.run_program(&program, &mut command, LONGEST)?;
+            let (ended, took) = self.run_program(&program, &mut command, Limit::of(LONGEST))?;
             if let Ended::Failed(Some(test)) = &ended
                 && !program.left_out.contains(test)
             {
@@ -128,7 +161,6 @@ impl Stand {
                 program.left_out.push(test.clone());
                 continue;
             }
-            let took = begun.elapsed();
             if ended == Ended::TimeUp {
                 println!("left out: {} {}: takes too long", program.package, program.name);
                 let reached = BTreeSet::new();
@@ -146,7 +178,7 @@ impl Stand {
             let mut command = self.of_program(program)?;
             command.env("RAIDLAB_MUTANT", number.to_string());
             let by = |test: &str| format!("{} {} {test}", program.package, program.name);
-            match self.run_program(program, &mut command, patience(known.took))? {
+            match self.run_program(program, &mut command, known.took.limit())?.0 {
                 Ended::Well => {}
                 Ended::Failed(test) => {
                     let test = test.unwrap_or_else(|| "-".to_owned());
@@ -162,21 +194,21 @@ impl Stand {
         &self,
         program: &Program,
         command: &mut Command,
-        limit: Duration,
-    ) -> io::Result<Ended> {
+        limit: Limit,
+    ) -> io::Result<(Ended, Took)> {
         if PURE.contains(&&program.package[..]) {
             return run(command, limit, true);
         }
         let _machine = self.machine.lock().expect("nobody panics with it");
         let ended = run(command, limit, false)?;
-        if matches!(ended, Ended::Failed(_)) { run(command, limit, false) } else { Ok(ended) }
+        if matches!(ended.0, Ended::Failed(_)) { run(command, limit, false) } else { Ok(ended) }
     }
 }
 
 /// `raidlab check`, how long it takes, and which mutants it comes by.
 pub(crate) struct Checker {
     raidlab: PathBuf,
-    took: Duration,
+    took: Took,
     reached: BTreeSet<usize>,
 }
 
@@ -187,10 +219,9 @@ impl Checker {
         let _ = fs::remove_file(&path);
         let mut command = stand.command(&raidlab, &stand.tree)?;
         command.arg("check").env("RAIDLAB_MUTANTS_REACHED", &path);
-        let begun = Instant::now();
-        let ended = run(&mut command, LONGEST, false)?;
+        let (ended, took) = run(&mut command, Limit::of(LONGEST), false)?;
         let reached = ended_well(&ended, &path, "raidlab check")?;
-        Ok(Self { raidlab, took: begun.elapsed(), reached })
+        Ok(Self { raidlab, took, reached })
     }
 
     /// Runs it with a mutant on, if it comes by that.
@@ -200,16 +231,12 @@ impl Checker {
         }
         let mut command = stand.command(&self.raidlab, &stand.tree)?;
         command.arg("check").env("RAIDLAB_MUTANT", number.to_string());
-        Ok(match run(&mut command, patience(self.took), false)? {
+        Ok(match run(&mut command, self.took.limit(), false)?.0 {
             Ended::Well => Outcome::new(Kind::Survived, ""),
             Ended::Failed(_) => Outcome::new(Kind::Checker, "checker raidlab -"),
             Ended::TimeUp => Outcome::new(Kind::Timeout, "checker raidlab -"),
         })
     }
-}
-
-fn patience(took: Duration) -> Duration {
-    took * PATIENCE + LEAST
 }
 
 /// Which mutants a run came by that must have ended well.
@@ -222,9 +249,10 @@ fn ended_well(ended: &Ended, path: &Path, name: &str) -> io::Result<BTreeSet<usi
 }
 
 /// Runs a command until it ends or its time is up, or `early` with the first test that fails.
-fn run(command: &mut Command, limit: Duration, early: bool) -> io::Result<Ended> {
-    let deadline = Instant::now() + limit * WAITS;
-    command.env(CPU_SECONDS, limit.as_secs().max(1).to_string());
+fn run(command: &mut Command, limit: Limit, early: bool) -> io::Result<(Ended, Took)> {
+    let begun = Instant::now();
+    let deadline = begun + limit.passed;
+    command.env(CPU_SECONDS, limit.used.as_secs().max(1).to_string());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
     let printed = BufReader::new(child.stdout.take().expect("standard output is piped"));
@@ -247,22 +275,42 @@ fn run(command: &mut Command, limit: Duration, early: bool) -> io::Result<Ended>
             break Some(Ended::Failed(failed.clone()));
         }
     };
-    let late = || (Instant::now() >= deadline).then_some(Ended::TimeUp);
+    let id = child.id();
+    let mut used = used_by(id);
+    // It is looked at before it is waited for, as then nothing is known of it any more.
+    let late = || {
+        used = used.max(used_by(id));
+        (Instant::now() >= deadline).then_some(Ended::TimeUp)
+    };
     let ended = match ended {
         Some(ended) => Err(ended),
         None => child::wait(&mut child, late)?,
     };
-    match ended {
-        Ok(status) if status.success() => Ok(Ended::Well),
-        Ok(status) if status.signal() == Some(SIGXCPU) => Ok(Ended::TimeUp),
-        Ok(_) => Ok(Ended::Failed(failed)),
+    let took = Took { used, passed: begun.elapsed() };
+    let ended = match ended {
+        Ok(status) if status.success() => Ended::Well,
+        Ok(status) if status.signal() == Some(SIGXCPU) => Ended::TimeUp,
+        Ok(_) => Ended::Failed(failed),
         Err(ended) => {
             // One that has just ended is none the worse for it.
             let _ = child.kill();
             child.wait()?;
-            Ok(ended)
+            ended
         }
-    }
+    };
+    Ok((ended, took))
+}
+
+/// The time on CPUs of a process that has not been waited for, over all its threads; none of one that is gone.
+fn used_by(id: u32) -> Duration {
+    fs::read_to_string(format!("/proc/{id}/stat")).ok().and_then(|it| used(&it)).unwrap_or_default()
+}
+
+/// The same of what `proc(5)` says: in user mode and in the kernel, in ticks, after the name in brackets and 11 fields.
+fn used(stat: &str) -> Option<Duration> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some(TICK * u32::try_from(ticks()? + ticks()?).ok()?)
 }
 
 /// The test that a line says has failed.
@@ -285,7 +333,7 @@ mod tests {
         };
         let known = |program: Program, is_left_out: bool| Known {
             program,
-            took: Duration::ZERO,
+            took: Took::default(),
             reached: BTreeSet::new(),
             is_left_out,
         };
@@ -303,7 +351,35 @@ mod tests {
     }
 
     fn shell(text: &str, limit: Duration, early: bool) -> Ended {
-        run(Command::new("sh").args(["-c", text]), limit, early).expect("sh runs")
+        run(Command::new("sh").args(["-c", text]), Limit::of(limit), early).expect("sh runs").0
+    }
+
+    #[test]
+    fn what_a_program_takes_is_counted_on_cpus() {
+        let stat = "7 (a) b) R 1 7 7 0 -1 4194304 99 0 0 0 250 50 9999 9999 20 0 8 0 1 2";
+        assert_eq!(used(stat), Some(Duration::from_secs(3)));
+        assert_eq!(used("7 (a) R 1"), None);
+        let run = |text: &str, limit: u64| {
+            let limit = Limit::of(Duration::from_millis(limit));
+            run(Command::new("sh").args(["-c", text]), limit, true).expect("sh runs").1
+        };
+        // The one waits and uses nothing, the other uses all that it gets.
+        let waits = run("exec sleep infinity", 100);
+        let spins = run("ulimit -S -t 1; exec >&-; while :; do :; done", 60_000);
+        assert!(waits.used < Duration::from_millis(100), "{waits:?}");
+        assert!(spins.used > Duration::from_millis(500), "{spins:?}");
+    }
+
+    #[test]
+    fn a_program_on_many_cpus_gets_as_much_of_them_with_a_mutant() {
+        let took = |used: u64, passed: u64| Took {
+            used: Duration::from_secs(used),
+            passed: Duration::from_secs(passed),
+        };
+        // 64 threads for 10 s, and one that waits for ten minutes.
+        assert!(took(640, 10).limit().used >= Duration::from_secs(2 * 640));
+        assert!(took(640, 10).limit().passed >= Duration::from_secs(2 * 640));
+        assert!(took(1, 600).limit().passed >= Duration::from_secs(2 * 600));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use raidlab_checker::device::Format;
-use raidlab_checker::part::{Broken, Choice, Tally};
+use raidlab_checker::part::{Broken, Choice, Tally, consistency};
 use raidlab_checker::swarm::{Class, Mode, Outcome, Special};
-use raidlab_core::{Level, Redundancy};
+use raidlab_core::{Layout, Level, Redundancy};
 use raidlab_metadata::md::Version;
 use raidlab_risk::words;
 
@@ -123,35 +123,38 @@ fn shares(text: &mut String, choice: &Choice, tally: &Tally) {
     }
 }
 
-/// The modes that what was chosen can have.
-fn modes(choice: &Choice) -> Vec<Mode> {
-    let kept = |mode: &&Mode| match choice.format {
-        None => true,
-        Some(Format::Own) => **mode != Mode::None,
-        Some(Format::Md(_)) => matches!(mode, Mode::Resync | Mode::Bitmap),
+/// The levels and modes that are chosen, each with each that go together and that the format has.
+fn kept(choice: &Choice) -> Vec<(Level, Mode)> {
+    let is_kept = |level: Level, mode: Mode| {
+        let has = |members: &u16| {
+            let layout = Layout::new(level, *members);
+            choice.format.is_none_or(|format| format.has(&layout, consistency(mode)))
+        };
+        mode.fits(level) && level.small_arrays().iter().any(has)
     };
-    let chosen = |mode: &&Mode| choice.modes.is_empty() || choice.modes.contains(mode);
-    Mode::ALL.iter().filter(kept).filter(chosen).copied().collect()
+    let levels = Level::ALL
+        .into_iter()
+        .filter(|level| choice.levels.is_empty() || choice.levels.contains(level));
+    let modes =
+        Mode::ALL.into_iter().filter(|mode| choice.modes.is_empty() || choice.modes.contains(mode));
+    let modes: Vec<Mode> = modes.collect();
+    let all = levels.flat_map(|level| modes.iter().map(move |mode| (level, *mode)));
+    all.filter(|(level, mode)| is_kept(*level, *mode)).collect()
 }
 
 /// Whether what was chosen can have it at all.
 fn has_special(special: Special, choice: &Choice) -> bool {
-    let level = |level| choice.levels.is_empty() || choice.levels.contains(&level);
-    let modes = modes(choice);
-    let mode = |mode| modes.contains(&mode);
-    let superblocks = modes.iter().any(|mode| *mode != Mode::None);
+    let kept = kept(choice);
+    let level = |is: &dyn Fn(Level) -> bool| kept.iter().any(|(level, _)| is(*level));
+    let mode = |wanted: Mode| kept.iter().any(|(_, mode)| *mode == wanted);
+    let superblocks = kept.iter().any(|(_, mode)| *mode != Mode::None);
     let is_md = matches!(choice.format, Some(Format::Md(_)));
-    let stripes = Level::ALL.into_iter().filter(|one| one.has_stripes()).any(level);
-    let has_many = |one: &Level| one.is_redundant() && !one.is_cut_by_sectors();
-    let many = Level::ALL.into_iter().filter(has_many).any(level);
-    let mut partial_parity = Level::ALL.into_iter().filter(|one| one.has_partial_parity());
     match special {
-        Special::Slices => stripes,
-        Special::LargeChunk | Special::LogUnreadable => {
-            partial_parity.any(level) && mode(Mode::PartialParity)
-        }
+        Special::Slices => level(&|one| one.has_stripes()),
+        Special::LargeChunk | Special::LogUnreadable => mode(Mode::PartialParity),
         Special::ManyMembers | Special::ManyAtStart => {
-            many && choice.format != Some(Format::Md(Version::V0_90))
+            level(&|one| one.is_redundant() && !one.is_cut_by_sectors())
+                && choice.format != Some(Format::Md(Version::V0_90))
         }
         Special::Resumed => {
             superblocks && choice.format.is_none_or(|one| one.resumes_replacements())
@@ -159,12 +162,9 @@ fn has_special(special: Special, choice: &Choice) -> bool {
         // md's superblocks have one place each, and do not say in which blocks an array is written.
         Special::Believed => !is_md,
         Special::LargerBlock => superblocks && !is_md,
-        Special::LateLog | Special::LateReplay => {
-            stripes && (mode(Mode::PartialParity) || mode(Mode::Journal))
-        }
-        Special::LateBitmap => mode(Mode::Bitmap),
-        Special::PageHarmed => mode(Mode::Bitmap),
-        Special::WrongLog => stripes && mode(Mode::Journal),
+        Special::LateLog | Special::LateReplay => mode(Mode::PartialParity) || mode(Mode::Journal),
+        Special::LateBitmap | Special::PageHarmed => mode(Mode::Bitmap),
+        Special::WrongLog => mode(Mode::Journal),
         Special::LateSuperblock
         | Special::Hole
         | Special::SuperblockUnreadable
@@ -182,19 +182,12 @@ fn has_special(special: Special, choice: &Choice) -> bool {
 
 /// Whether a class can be hit at all by what was chosen.
 pub(super) fn applies(class: Class, choice: &Choice) -> bool {
-    let level = |level| choice.levels.is_empty() || choice.levels.contains(&level);
-    let modes = modes(choice);
-    let mode = |mode| modes.contains(&mode);
-    let superblocks = modes.iter().any(|mode| *mode != Mode::None);
+    let kept = kept(choice);
+    let mut superblocks = kept.iter().filter(|(_, mode)| *mode != Mode::None);
     match class {
-        Class::LogDevice => {
-            mode(Mode::Journal) && Level::ALL.into_iter().filter(|one| one.has_stripes()).any(level)
-        }
-        Class::Split => {
-            let is_mirror = |one: &Level| one.redundancy() == Redundancy::Mirror;
-            superblocks && Level::ALL.into_iter().filter(is_mirror).any(level)
-        }
-        Class::Superblock | Class::Stale => superblocks,
+        Class::LogDevice => kept.iter().any(|(_, mode)| *mode == Mode::Journal),
+        Class::Split => superblocks.any(|(level, _)| level.redundancy() == Redundancy::Mirror),
+        Class::Superblock | Class::Stale => superblocks.next().is_some(),
         _ => true,
     }
 }
@@ -271,6 +264,37 @@ mod tests {
         assert!(!has_special(Special::LateLog, &md) && !has_special(Special::ManyMembers, &md));
     }
 
+    /// Version 0.90 has no log, 1.0 one of partial parity, and the others a journal, too.
+    #[test]
+    fn the_logs_of_a_version_of_md_are_asked_for() {
+        let of = |version: Version, levels: &[Level]| Choice {
+            levels: levels.to_vec(),
+            modes: Vec::new(),
+            format: Some(Format::Md(version)),
+        };
+        let partial_parity = [Special::LargeChunk, Special::LogUnreadable, Special::LateLog];
+        for version in [Version::V0_90, Version::V1_0, Version::V1_1, Version::V1_2] {
+            let (has_log, has_journal) = match version {
+                Version::V0_90 => (false, false),
+                Version::V1_0 => (true, false),
+                Version::V1_1 | Version::V1_2 => (true, true),
+            };
+            let all = of(version, &[]);
+            for special in partial_parity {
+                assert_eq!(has_special(special, &all), has_log, "{version:?} {}", special.name());
+            }
+            assert_eq!(has_special(Special::LateReplay, &all), has_log, "{version:?}");
+            assert_eq!(has_special(Special::WrongLog, &all), has_journal, "{version:?}");
+            assert_eq!(applies(Class::LogDevice, &all), has_journal, "{version:?}");
+            // raid6 can have no partial parity, and raid1 no log at all.
+            let raid6 = of(version, &[Level::Raid6]);
+            assert!(!has_special(Special::LargeChunk, &raid6), "{version:?}");
+            assert_eq!(has_special(Special::LateLog, &raid6), has_journal, "{version:?}");
+            let raid1 = of(version, &[Level::Raid1]);
+            assert!(!has_special(Special::LateLog, &raid1) && !applies(Class::LogDevice, &raid1));
+        }
+    }
+
     #[test]
     fn a_class_applies_where_it_can_be_hit() {
         let of = |levels: &[Level], modes: &[Mode]| Choice {
@@ -285,6 +309,6 @@ mod tests {
         assert!(!applies(Class::Split, &of(&[Level::Raid5], &[])));
         assert!(!applies(Class::Superblock, &of(&[], &[Mode::None])));
         let md = Choice { format: Some(Format::Md(Version::V1_2)), ..Choice::default() };
-        assert!(applies(Class::Superblock, &md) && !applies(Class::LogDevice, &md));
+        assert!(applies(Class::Superblock, &md) && applies(Class::LogDevice, &md));
     }
 }

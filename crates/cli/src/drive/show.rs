@@ -14,7 +14,7 @@ use crate::output;
 const PLACES: u32 = 33;
 /// Distances of the seek curve.
 const DISTANCES: u32 = 60;
-/// Depths at which random requests are counted, as far as the drive goes.
+/// Depths at which random requests are counted, below the drive's own.
 const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /// What the model makes of a drive's figures.
@@ -48,9 +48,7 @@ impl Curves {
             DriveKind::Ssd(_) => Vec::new(),
         };
         let rate = sequential_rate(&drive.kind, PLACES).into_iter();
-        let depth = drive.kind.queue_depth();
-        let depths = DEPTHS.into_iter().filter(|one| *one <= depth);
-        let random = depths.map(|depth| {
+        let random = depths(drive.kind.queue_depth()).map(|depth| {
             let rate = |op| random_rate(&drive.kind, op, depth);
             (depth, rate(DriveOp::Read), rate(DriveOp::Write))
         });
@@ -60,6 +58,11 @@ impl Curves {
             random: random.collect(),
         }
     }
+}
+
+/// Depths up to the drive's own, with which the table ends.
+fn depths(own: u32) -> impl Iterator<Item = u32> {
+    DEPTHS.into_iter().filter(move |one| *one < own).chain([own])
 }
 
 fn as_json(drive: &DriveSpec, curves: &Curves) -> String {
@@ -127,4 +130,18 @@ fn as_text(drive: &DriveSpec, curves: &Curves, unicode: bool) -> String {
 
 fn largest(points: &[(f64, f64)]) -> f64 {
     points.iter().map(|point| point.1).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_depth_of_the_drive_is_the_last() {
+        let of = |own: u32| depths(own).collect::<Vec<_>>();
+        assert_eq!(of(1), [1]);
+        assert_eq!(of(31), [1, 2, 4, 8, 16, 31]);
+        assert_eq!(of(32), [1, 2, 4, 8, 16, 32]);
+        assert_eq!(of(1024), [1, 2, 4, 8, 16, 32, 64, 128, 256, 1024]);
+    }
 }

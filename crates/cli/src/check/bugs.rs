@@ -111,7 +111,9 @@ pub(super) fn run(options: &Check) -> Result<(), Failure> {
         rows.push((bugs[index as usize], found));
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    report(options, &Outcome { rows: &rows, unplanted: &unplanted, unsound: &unsound, seconds })?;
+    let (unplanted, unsound) = (&unplanted[..], &unsound[..]);
+    let is_complete = rows.len() == bugs.len();
+    report(options, &Outcome { rows: &rows, unplanted, unsound, is_complete, seconds })?;
     if cancel.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }
@@ -136,12 +138,14 @@ struct Outcome<'a> {
     unplanted: &'a [Bug],
     /// What is broken without any bug.
     unsound: &'a [String],
+    /// Whether all were searched for: not so when it was interrupted.
+    is_complete: bool,
     seconds: f64,
 }
 
 fn report(options: &Check, outcome: &Outcome<'_>) -> Result<(), Failure> {
     let written = match &options.json {
-        Some(path) => output::write(path, &as_json(options, outcome)),
+        Some(path) => output::write(path, &as_json(options.metadata, outcome)),
         None => Ok(()),
     };
     let printed = options.json.as_deref() == Some(Path::new("-"));
@@ -220,7 +224,7 @@ fn as_markdown(rows: &[Row]) -> String {
     text
 }
 
-fn as_json(options: &Check, outcome: &Outcome<'_>) -> String {
+fn as_json(metadata: Option<Format>, outcome: &Outcome<'_>) -> String {
     let rows = outcome.rows.iter().map(|(bug, found)| match found {
         Ok(found) => json!({
             "bug": bug.name(),
@@ -241,9 +245,31 @@ fn as_json(options: &Check, outcome: &Outcome<'_>) -> String {
     });
     pretty(&json!({
         "seconds": millis(outcome.seconds),
-        "metadata": options.metadata.map(Format::name),
+        "complete": outcome.is_complete,
+        "metadata": metadata.map(Format::name),
         "bugs": rows.collect::<Value>(),
         "not_planted": outcome.unplanted.iter().map(|bug| bug.name()).collect::<Vec<_>>(),
         "broken_without": outcome.unsound,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_that_was_interrupted_is_not_complete() {
+        let of = |is_complete: bool| {
+            let outcome = Outcome {
+                rows: &[],
+                unplanted: &Bug::ALL[..1],
+                unsound: &[],
+                is_complete,
+                seconds: 1.0,
+            };
+            serde_json::from_str::<Value>(&as_json(None, &outcome)).expect("JSON")
+        };
+        assert_eq!(of(true)["complete"], true);
+        assert_eq!(of(false)["complete"], false);
+    }
 }

@@ -125,8 +125,8 @@ fn large_single(wanted: &Wanted, one: &Candidate) -> String {
     format!(
         "Single parity and large drives: with a drive missing each latent defect on the others loses a sector, and the \
          array too where a drive hangs on it or has many. Defects are counted by drive and year (3 of 100 hard disks \
-         in a year), as they were measured, not by bytes, so larger drives are no likelier to have one. By the sheet's 1 \
-         in 10^15 bits a rebuild of {one}, which reads {}, would meet one in {:.0} of 100 times, which users do not \
+         in a year), as they were measured, not by bytes, so larger drives are no likelier to have one. By the sheet's \
+         1 in 10^15 bits a rebuild of {one}, which reads {}, would meet one in {:.0} of 100 times, which users do not \
          see. Scrub monthly.",
         terabytes(read),
         meets * 100.0

@@ -95,7 +95,8 @@ impl HardDisk {
         let place = self.mechanism.place(self.now);
         let stayed = Nanos(self.now.since(self.stays_since).0 / STAYS);
         let near = self.now + AHEAD;
-        let is_streamed = waiting().any(|(_, command)| self.brought_in(command));
+        // Asked for when it matters: hardly ever beside random reads.
+        let mut is_streamed = None;
         let mut best = (u64::MAX, oldest);
         for (index, command) in waiting() {
             let write = matches!(command.step, CommandStep::Write);
@@ -108,7 +109,12 @@ impl HardDisk {
                 if streamed <= near {
                     if self.kept(stream, from, self.now) {
                         time = time.min(streamed);
-                    } else if is_streamed && streamed > self.now && patience(command) > 0 {
+                    } else if streamed > self.now
+                        && patience(command) > 0
+                        && *is_streamed.get_or_insert_with(|| {
+                            waiting().any(|(_, command)| self.brought_in(command))
+                        })
+                    {
                         continue;
                     }
                     time = time.max(self.now) + stayed;

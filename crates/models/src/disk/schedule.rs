@@ -76,8 +76,6 @@ impl HardDisk {
     /// The next command: the one with the least time to reach it times what is left of its patience, age limit less age
     /// (weighted shortest time first: Seltzer, Chen, Ousterhout, *Disk scheduling revisited*, USENIX 1990), among as
     /// many of the oldest as the firmware compares. One beyond the age limit goes first, and among those the oldest.
-    /// Reading ahead that brings in what is waited for is not broken off for what lies farther ahead of the same
-    /// reader, though a neighbouring track may come round to that sooner: the head would be back a turn later.
     /// The next read of a reader in order is always reached at once: to it a share of the time counts for which the
     /// head was with that reader, else others would wait until they are past the age limit.
     fn choose(&self) -> usize {
@@ -95,8 +93,6 @@ impl HardDisk {
         let place = self.mechanism.place(self.now);
         let stayed = Nanos(self.now.since(self.stays_since).0 / STAYS);
         let near = self.now + AHEAD;
-        // Asked for when it matters: hardly ever beside random reads.
-        let mut is_streamed = None;
         let mut best = (u64::MAX, oldest);
         for (index, command) in waiting() {
             let write = matches!(command.step, CommandStep::Write);
@@ -109,13 +105,6 @@ impl HardDisk {
                 if streamed <= near {
                     if self.kept(stream, from, self.now) {
                         time = time.min(streamed);
-                    } else if streamed > self.now
-                        && patience(command) > 0
-                        && *is_streamed.get_or_insert_with(|| {
-                            waiting().any(|(_, command)| self.brought_in(command))
-                        })
-                    {
-                        continue;
                     }
                     time = time.max(self.now) + stayed;
                 }
@@ -127,15 +116,5 @@ impl HardDisk {
             }
         }
         best.1
-    }
-
-    /// Whether a command waits for what the present stream is about to read.
-    fn brought_in(&self, command: &Command) -> bool {
-        match (command.step, &self.mechanism.work) {
-            (CommandStep::Read { from }, Work::Reading(stream)) => {
-                stream.rests > self.now && self.kept(stream, from, self.now)
-            }
-            _ => false,
-        }
     }
 }

@@ -1,7 +1,11 @@
 //! What kernels did in drawn cells: files of a line for each cell.
 
+use std::collections::BTreeMap;
+
 use raidlab_results::statistics::median;
 use serde::{Deserialize, Serialize};
+
+use crate::drawn::draw;
 
 /// The first line of a file: what all cells were measured with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,8 +18,8 @@ pub struct Head {
     pub kernel: String,
     /// The archive of the guest's programs.
     pub programs: String,
-    /// The drives, by [`drives_hash`](crate::drawn::drives_hash).
-    pub drives: String,
+    /// The drives, by [`drive_hashes`](crate::drawn::drive_hashes).
+    pub drives: BTreeMap<String, String>,
 }
 
 /// A cell.
@@ -103,6 +107,25 @@ pub fn figure<'a>(runs: impl IntoIterator<Item = &'a [Option<f64>]>) -> Option<u
     there.into_iter().position(|there| there)
 }
 
+/// Of the cells of a file those whose drive is still what it was then, `now` being what drives are; and the names of
+/// those that are not, with how many cells of the file each of them had.
+pub fn comparable(
+    head: &Head,
+    cells: Vec<Measured>,
+    now: &BTreeMap<String, String>,
+) -> (Vec<Measured>, BTreeMap<String, usize>) {
+    let drawing = draw(head.seed, head.count);
+    let mut others = BTreeMap::new();
+    let mut kept = Vec::new();
+    for cell in cells {
+        match drawing.cells.get(cell.cell).map(|drawn| drawn.drive) {
+            Some(drive) if head.drives.get(drive) == now.get(drive) => kept.push(cell),
+            drive => *others.entry(drive.unwrap_or("no drive").to_owned()).or_default() += 1,
+        }
+    }
+    (kept, others)
+}
+
 /// Reads a file: its head and its cells.
 ///
 /// # Errors
@@ -120,6 +143,7 @@ pub fn read(text: &str) -> Result<(Head, Vec<Measured>), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drawn::drive_hashes;
 
     #[test]
     fn seeds_are_run_until_the_median_is_known() {
@@ -141,6 +165,37 @@ mod tests {
         assert_eq!(figure([]), None);
     }
 
+    /// A drive that changes takes the cells with it that it was in, and no others.
+    #[test]
+    fn cells_of_a_drive_that_changed_are_not_compared() {
+        let drawing = draw(1, 60);
+        let now = drive_hashes().expect("are there");
+        let head = Head {
+            seed: 1,
+            count: 60,
+            kernel: "k".into(),
+            programs: "p".into(),
+            drives: now.clone(),
+        };
+        let cell = |cell| Measured {
+            cell,
+            metric: "iops".into(),
+            values: vec![1.0],
+            other_costs: [1.0, 1.0],
+            members: [0; 4],
+            error: None,
+        };
+        let all = || (0..60).map(cell).collect::<Vec<_>>();
+        assert_eq!(comparable(&head, all(), &now), (all(), BTreeMap::new()));
+        let mut then = head;
+        then.drives.insert("ssd-sata-1tb".into(), "another".into());
+        let (kept, others) = comparable(&then, all(), &now);
+        let is_of = |cell: &Measured| drawing.cells[cell.cell].drive == "ssd-sata-1tb";
+        assert!(kept.iter().all(|cell| !is_of(cell)) && kept.len() < 60);
+        assert_eq!(others, BTreeMap::from([("ssd-sata-1tb".into(), 60 - kept.len())]));
+        assert_eq!(all().iter().filter(|cell| is_of(cell)).count(), 60 - kept.len());
+    }
+
     #[test]
     fn a_line_is_read_as_it_was_written() {
         let head = Head {
@@ -148,7 +203,7 @@ mod tests {
             count: 2,
             kernel: "k".into(),
             programs: "p".into(),
-            drives: "d".into(),
+            drives: BTreeMap::from([("d".into(), "h".into())]),
         };
         let cell = Measured {
             cell: 1,

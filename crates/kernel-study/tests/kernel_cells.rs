@@ -62,7 +62,7 @@ fn write_shards(directory: &Path, kernel: &str) {
         });
         json!({ "point": number, "part": 0, "parts": 1, "error": null, "measured": measured })
     };
-    let head = json!({ "seed": 1, "count": 600, "kernel": kernel, "programs": "p", "drives": "d" });
+    let head = json!({ "seed": 1, "count": 600, "kernel": kernel, "programs": "p", "drives": { "d": "h" } });
     let head = raidlab_store::shards::Head {
         schema_version: SHARDS_SCHEMA_VERSION,
         id: json!({ "head": head, "cells": [7, 8] }).to_string(),

@@ -1,4 +1,6 @@
-//! What the drives of cells are, as one number: cells that were measured with other drives are not to be compared.
+//! What the drives of cells are, a number for each: cells that were measured with another one are not to be compared.
+
+use std::collections::BTreeMap;
 
 use raidlab_core::{Sector, Time};
 use raidlab_models::{
@@ -13,16 +15,15 @@ const REQUESTS: u32 = 400;
 /// How many of them at once.
 const DEPTH: u32 = 4;
 
-/// The number: it is another one where any of the drives takes another time for any of a mix of requests, by another
-/// figure in its file or by another model.
+/// The number of each drive by its name: it is another one where the drive takes another time for any of a mix of
+/// requests, by another figure in its file or by another model.
 ///
 /// # Errors
 /// When a drive cannot be loaded.
-pub fn drives_hash() -> Result<String, ModelError> {
+pub fn drive_hashes() -> Result<BTreeMap<String, String>, ModelError> {
     let names = CLASSES.iter().flat_map(|(_, names)| names.iter());
-    let ends = names.map(|name| ends(name)).collect::<Result<Vec<_>, ModelError>>()?;
-    let all: Vec<u64> = ends.into_iter().flatten().collect();
-    Ok(format!("{:016x}", mix(&all)))
+    let hash = |name: &&str| Ok(((*name).to_owned(), format!("{:016x}", mix(&ends(name)?))));
+    names.map(hash).collect()
 }
 
 /// When each of a mix of requests ended: in sequence and not, small and large, reads, writes and flushes.
@@ -72,8 +73,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drives_have_one_number_and_each_its_own_times() {
-        assert_eq!(drives_hash().expect("are there"), drives_hash().expect("are there"));
+    fn each_drive_has_a_number_and_times_of_its_own() {
+        let hashes = drive_hashes().expect("are there");
+        assert_eq!(hashes, drive_hashes().expect("are there"));
+        let values: std::collections::BTreeSet<&String> = hashes.values().collect();
+        assert_eq!((hashes.len(), values.len()), (6, 6));
         let all = CLASSES.iter().flat_map(|(_, names)| names.iter());
         let all: Vec<Vec<u64>> = all.map(|name| ends(name).expect(name)).collect();
         assert!(all.iter().all(|ends| ends.len() == REQUESTS as usize));

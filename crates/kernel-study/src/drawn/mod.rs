@@ -11,7 +11,7 @@ mod text;
 
 use raidlab_random::{Random, mix};
 
-pub use drives::drives_hash;
+pub use drives::drive_hashes;
 pub use rules::{RULES, Rule};
 
 /// In how many cells each pair of values is at least.

@@ -149,7 +149,7 @@ mod tests {
             count: 600,
             kernel: "k".into(),
             programs: "p".into(),
-            drives: "d".into(),
+            drives: BTreeMap::new(),
         };
         let measured = |cell: usize| Measured {
             cell,

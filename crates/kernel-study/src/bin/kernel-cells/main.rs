@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw, drives_hash};
+use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw, drive_hashes};
 use raidlab_kernel_study::fidelity::{self, Compared, predict_all, seed_of};
-use raidlab_kernel_study::measured::{Head, Measured, figure, is_enough, off, read};
+use raidlab_kernel_study::measured::{Head, Measured, comparable, figure, is_enough, off, read};
 use raidlab_kernel_study::{Binaries, Cost, KernelLab, Options};
 use raidlab_predict::{Modelled, Trace};
 use raidlab_random::mix;
@@ -299,7 +299,7 @@ impl Bench<'_> {
     fn head(&self) -> Result<Head, Error> {
         let [kernel, programs] = self.binaries.names();
         let (seed, count) = (self.asked.seed, self.asked.count);
-        Ok(Head { seed, count, kernel, programs, drives: drives_hash()? })
+        Ok(Head { seed, count, kernel, programs, drives: drive_hashes()? })
     }
 }
 
@@ -313,6 +313,18 @@ fn load(path: &str) -> Result<(Head, Vec<Measured>), Error> {
     Ok(read(&text).map_err(|error| format!("{path}: {error}"))?)
 }
 
+/// The same without cells whose drive is another one by now, which is told.
+fn load_comparable(path: &str) -> Result<(Head, Vec<Measured>), Error> {
+    let (head, cells) = load(path)?;
+    let (cells, others) = comparable(&head, cells, &drive_hashes()?);
+    for (drive, count) in others {
+        eprintln!(
+            "{path}: without {count} cells of {drive}, which is another drive by now: run them again"
+        );
+    }
+    Ok((head, cells))
+}
+
 /// What files of cells have of one kernel.
 struct Kernel {
     name: String,
@@ -321,17 +333,11 @@ struct Kernel {
     cells: Vec<Measured>,
 }
 
-/// Files by their kernels; refused are cells that were measured with drives that are no more.
+/// Files by their kernels.
 fn kernels(paths: &[&str]) -> Result<Vec<Kernel>, Error> {
-    let drives = drives_hash()?;
     let mut all: Vec<Kernel> = Vec::new();
     for path in paths {
-        let (head, cells) = load(path)?;
-        if head.drives != drives {
-            let (was, is) = (head.drives, drives);
-            let what = format!("{path}: was measured with other drives ({was}, now {is})");
-            return Err(format!("{what}: run its cells again, into a new file").into());
-        }
+        let (head, cells) = load_comparable(path)?;
         match all.iter_mut().find(|one| (&one.name, one.seed) == (&head.kernel, head.seed)) {
             Some(known) => {
                 let is_new = |cell: &Measured| !known.cells.iter().any(|one| one.cell == cell.cell);
@@ -421,14 +427,8 @@ fn model(paths: &[&str], asked: &Asked) -> Result<(), Error> {
 fn trust(paths: &[&str], asked: &Asked) -> Result<(), Error> {
     let mut stored = Vec::new();
     let mut model: BTreeMap<String, BTreeMap<usize, f64>> = BTreeMap::new();
-    let drives = drives_hash()?;
     for path in paths {
-        let (head, cells) = load(path)?;
-        if head.drives != drives {
-            return Err(
-                format!("{path}: was measured with other drives: run its cells again").into()
-            );
-        }
+        let (head, cells) = load_comparable(path)?;
         let kernel = head.kernel.clone();
         let file = fidelity::Stored::new(head, cells);
         let progress = |done: usize| {

@@ -13,7 +13,7 @@ use raidlab_store::StoreErrorKind;
 use raidlab_store::shards::{self, Merge, SHARDS_SCHEMA_VERSION, ShardWriter, Shards, ranges};
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Bench, Error, load};
+use super::{Asked, Bench, Error, load_comparable};
 
 /// A cell during which so many processes ended is not run again.
 const MOST_CRASHES: u32 = 2;
@@ -120,11 +120,11 @@ fn head(work: &Work, asked: &Asked, directory: &Path) -> Result<shards::Head, Er
     })
 }
 
-/// Which cells another file has values of, that the same kernel measured with the same drives.
+/// Which cells another file has values of, that the same kernel measured, each with the drive as it is.
 fn beside(path: &Path, head: &Head) -> Result<Vec<usize>, Error> {
     let path = path.to_str().ok_or("--beside: the name is not text")?;
-    let (of_file, cells) = load(path)?;
-    let same = |head: &Head| (head.seed, head.kernel.clone(), head.drives.clone());
+    let (of_file, cells) = load_comparable(path)?;
+    let same = |head: &Head| (head.seed, head.kernel.clone());
     if same(&of_file) != same(head) {
         return Err(format!("{path}: is of {of_file:?}, not of {head:?}").into());
     }

@@ -117,23 +117,31 @@ pub(crate) fn write(path: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Resu
     let failed = |error: std::io::Error| {
         Failure::failed(format!("cannot write {}: {error}", path.display()))
     };
-    let there = fs::symlink_metadata(path).ok();
-    if there.as_ref().is_some_and(|there| !there.is_file()) {
-        // A device or a pipe cannot be replaced: write to it.
+    if !is_replaceable(path) {
         return fs::write(path, contents).map_err(failed);
     }
     let part = part_of(path);
-    let written = fs::write(&part, contents).and_then(|()| {
-        if let Some(there) = &there {
-            fs::set_permissions(&part, there.permissions())?;
+    replace(&part, path, fs::write(&part, contents)).map_err(failed)
+}
+
+/// Whether something takes the place of what is there, if anything; to a device or a pipe it is written.
+fn is_replaceable(path: &Path) -> bool {
+    fs::symlink_metadata(path).map_or(true, |there| there.is_file())
+}
+
+/// Puts a temporary file that was `written` in the place of a file, of which it takes over the permissions.
+fn replace(part: &Path, path: &Path, written: std::io::Result<()>) -> std::io::Result<()> {
+    let replaced = written.and_then(|()| {
+        if let Ok(there) = fs::symlink_metadata(path) {
+            fs::set_permissions(part, there.permissions())?;
         }
-        fs::rename(&part, path)
+        fs::rename(part, path)
     });
-    if written.is_err() {
+    if replaced.is_err() {
         // Nothing half written stays; the first error is the one to tell.
-        let _ = fs::remove_file(&part);
+        let _ = fs::remove_file(part);
     }
-    written.map_err(failed)
+    replaced
 }
 
 /// A file that is written piece by piece and is whole or not there; `-` prints.
@@ -156,7 +164,7 @@ impl WholeFile {
         }
         let path = resolved(path);
         let failed = |error| Failure::failed(format!("cannot write {}: {error}", path.display()));
-        if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) {
+        if !is_replaceable(&path) {
             let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
             return Ok(of(Box::new(file), None));
         }
@@ -180,11 +188,8 @@ impl WholeFile {
                 other => other.map_err(|error| Failure::failed(format!("cannot write: {error}"))),
             };
         };
-        flushed.and_then(|()| fs::rename(part, path)).map_err(|error| {
-            // Nothing half written stays; the first error is the one to tell.
-            let _ = fs::remove_file(part);
-            Failure::failed(format!("cannot write {}: {error}", path.display()))
-        })
+        replace(part, path, flushed)
+            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
     }
 }
 

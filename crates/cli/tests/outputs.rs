@@ -1,6 +1,7 @@
 //! What is written takes the place of nothing that is read, and nothing that was measured is lost when it cannot be.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::support::{Ran, Scratch, command, names};
 
@@ -131,11 +132,12 @@ fn no_two_outputs_are_one() {
     assert_eq!((text("F").as_str(), text("mine.toml").as_str()), ("an older trace", STUDY));
 }
 
-/// A run that fails begins no trace, and one that goes well replaces it.
+/// A run that fails begins no trace, and one that goes well replaces it; who may read it stays.
 #[test]
 fn an_older_trace_stays_until_there_is_a_whole_one() {
     let scratch = Scratch::new("outputs-trace");
     let trace = scratch.file("trace.txt", "an older trace");
+    fs::set_permissions(&trace, fs::Permissions::from_mode(0o640)).expect("set");
     let failing = "run random-read size=64KiB span=100TiB --target modelled-raw --trace trace.txt";
     let ran = within(&scratch, failing);
     assert_ne!(ran.code, Some(0), "{ran:?}");
@@ -143,5 +145,6 @@ fn an_older_trace_stays_until_there_is_a_whole_one() {
     assert_eq!(names(scratch.path()), ["trace.txt"]);
     within(&scratch, &failing.replace("100TiB", "1GiB")).good();
     assert!(fs::read_to_string(&trace).expect("a file").starts_with("# random-read"));
+    assert_eq!(fs::metadata(&trace).expect("a file").permissions().mode() & 0o777, 0o640);
     assert_eq!(names(scratch.path()), ["trace.txt"]);
 }

@@ -1,6 +1,6 @@
 //! `raidlab advise` as its users call it: what it answers, and what it says when there is no answer.
 
-use crate::support::{Running, Scratch, names, raidlab};
+use crate::support::{Scratch, ends_on_signals, raidlab};
 use serde_json::Value;
 
 /// Short runs: these tests are about the answer's form.
@@ -13,20 +13,8 @@ fn advise(arguments: &[&str]) -> (Option<i32>, String, String) {
 
 #[test]
 fn ctrl_c_ends_advice_and_leaves_no_file() {
-    let scratch = Scratch::new("advise-interrupted");
-    let file = scratch.path().join("advise.json");
-    let file = file.to_str().expect("text");
-    for signal in ["INT", "TERM"] {
-        let mut run = Running::start([
-            "advise", "--drives", "8..24", "--work", "nas", "--quiet", "--json", file,
-        ]);
-        run.wait_for_handler();
-        run.signal(signal);
-        let ran = run.finish();
-        let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
-        assert_eq!(said, (Some(130), "", "interrupted\n"), "{signal}");
-        assert_eq!(names(scratch.path()), Vec::<String>::new());
-    }
+    let words = ["advise", "--drives", "8..24", "--work", "nas", "--quiet"];
+    ends_on_signals("advise-interrupted", &words);
 }
 
 #[test]

@@ -144,12 +144,7 @@ fn what_cannot_be_checked_is_refused() {
 #[test]
 fn ctrl_c_ends_a_check() {
     let mut run = Running::start(["check", "--seeds=1000000000", "--level=raid1", "--threads=2"]);
-    let tasks = format!("/proc/{}/task", run.id());
-    run.wait_until("threads at work", || {
-        let names = fs::read_dir(&tasks).ok()?.flatten();
-        let mut names = names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-        names.any(|name| name.starts_with("check-")).then_some(())
-    });
+    run.wait_for_thread(|name| name.starts_with("check-"));
     run.interrupt();
     let ran = run.finish();
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(130), "interrupted\n"));

@@ -1,6 +1,6 @@
 //! `raidlab risk`: what it prints, that it is the same each time, and what it refuses.
 
-use crate::support::{self, Running, Scratch, names, raidlab};
+use crate::support::{self, Scratch, ends_on_signals, raidlab};
 
 const SCOPE: &str = "drives and rebuilds only, not fire, theft, deletion, ransomware, software";
 
@@ -10,18 +10,7 @@ fn risk(arguments: &[&str]) -> support::Ran {
 
 #[test]
 fn ctrl_c_ends_an_answer_and_leaves_no_file() {
-    let scratch = Scratch::new("risk-interrupted");
-    let file = scratch.path().join("risk.json");
-    let file = file.to_str().expect("text");
-    for signal in ["INT", "TERM"] {
-        let mut run = Running::start(["risk", "raid6(128)", "--json", file]);
-        run.wait_for_handler();
-        run.signal(signal);
-        let ran = run.finish();
-        let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
-        assert_eq!(said, (Some(130), "", "interrupted\n"), "{signal}");
-        assert_eq!(names(scratch.path()), Vec::<String>::new());
-    }
+    ends_on_signals("risk-interrupted", &["risk", "raid6(128)"]);
 }
 
 #[test]

@@ -168,18 +168,18 @@ impl Running {
         self.child().id()
     }
 
-    /// Waits for its run directory below `parent` with all member files.
-    /// Waits until Ctrl-C is caught.
-    pub(crate) fn wait_for_handler(&mut self) {
+    /// Waits for a thread of its, told by its name.
+    pub(crate) fn wait_for_thread(&mut self, is_it: impl Fn(&str) -> bool) {
         let tasks = format!("/proc/{}/task", self.id());
-        self.wait_until("a handler of Ctrl-C", || {
+        self.wait_until("a thread", || {
             let names = fs::read_dir(&tasks).ok()?.flatten();
             let mut names =
                 names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-            names.any(|name| name.trim() == "ctrl-c").then_some(())
+            names.any(|name| is_it(name.trim())).then_some(())
         });
     }
 
+    /// Waits for its run directory below `parent` with all member files.
     pub(crate) fn wait_for_files(&mut self, parent: &Path, members: u16) -> PathBuf {
         let path = parent.join(format!("raidlab-run-{}-0", self.id()));
         let last = path.join(format!("member-{}.img", members - 1));
@@ -241,6 +241,23 @@ impl Drop for Running {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+}
+
+/// A command that would go on for long ends with any signal that asks it to, says so, and leaves no file of its
+/// `--json`.
+pub(crate) fn ends_on_signals(name: &str, words: &[&str]) {
+    let scratch = Scratch::new(name);
+    let file = scratch.path().join("answer.json");
+    for signal in ["INT", "TERM"] {
+        let words = words.iter().copied().chain(["--json"]).map(OsStr::new);
+        let mut run = Running::start(words.chain([file.as_os_str()]));
+        run.wait_for_thread(|name| name == "ctrl-c");
+        run.signal(signal);
+        let ran = run.finish();
+        let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
+        assert_eq!(said, (Some(130), "", "interrupted\n"), "{signal}");
+        assert_eq!(names(scratch.path()), Vec::<String>::new());
     }
 }
 

@@ -218,40 +218,22 @@ fn emitted(one: &Superblock) -> Result<Vec<u8>, Impossible> {
 
 #[cfg(test)]
 mod tests {
-    use raidlab_core::{Layout, Level};
-
     use super::*;
-    use crate::md::{Creation, Device, WantedBitmap};
+    use crate::md::Device;
+    use crate::md::ppl::tests::kernels;
 
     /// What is the model's own does not go over to the log device: that it is read last, its corrected errors.
     #[test]
     fn a_log_device_is_like_a_member_but_for_what_is_the_members_own() {
-        let device = |id| Device { sectors: Sectors(131_072), id: [id; 16] };
-        let creation = Creation {
-            devices: [1, 2, 3].map(|id| Some(device(id))).to_vec(),
-            spares: Vec::new(),
-            layout: Layout { chunk: Sectors(128), ..Layout::new(Level::Raid5, 3) },
-            version: Version::V1_2,
-            bitmap: WantedBitmap::None,
-            ppl: false,
-            journal: None,
-            assume_clean: true,
-            data_offset: None,
-            size: None,
-            array: [5; 16],
-            name: "host:name".into(),
-            now: 1_700_000_000,
-        };
-        let plan = creation.plan().expect("it can be");
-        let model = &plan.members[0].as_ref().expect("there").superblock;
-        let model = Superblock { flags: 1, corrected: 7, ..model.clone() };
-        let log = LogDevice { device: device(9), first: 1 };
-        let one = of_log(&model, &log, 3, 1_700_000_100).expect("it has room");
+        let roles = [0, 1, 2].map(Role::Member).into_iter().chain([Role::Spare]).collect();
+        let plain = Superblock { features: Features(0), aside: Aside::Nothing, ..kernels() };
+        let model = Superblock { flags: 1, corrected: 7, roles, ..plain };
+        let device = Device { sectors: Sectors(131_072), id: [9; 16] };
+        let one = of_log(&model, &LogDevice { device, first: 1 }, 3, 1_700_000_100);
+        let one = one.expect("it has room");
         assert_eq!((one.flags, one.corrected, one.device, one.number), (0, 0, [9; 16], 3));
-        assert_eq!(
-            (one.role(), one.features, one.array),
-            (Role::Journal, Features::JOURNAL, [5; 16])
-        );
+        let found = (one.role(), one.features, one.array);
+        assert_eq!(found, (Role::Journal, Features::JOURNAL, model.array));
         assert_eq!((one.events, one.updated), (model.events + 1, 1_700_000_100));
     }
 }

@@ -314,9 +314,12 @@ fn load(path: &str) -> Result<(Head, Vec<Measured>), Error> {
 }
 
 /// The same without cells whose drive is another one by now, which is told.
-fn load_comparable(path: &str) -> Result<(Head, Vec<Measured>), Error> {
+fn load_comparable(
+    path: &str,
+    now: &BTreeMap<String, String>,
+) -> Result<(Head, Vec<Measured>), Error> {
     let (head, cells) = load(path)?;
-    let (cells, others) = comparable(&head, cells, &drive_hashes()?);
+    let (cells, others) = comparable(&head, cells, now);
     for (drive, count) in others {
         eprintln!(
             "{path}: without {count} cells of {drive}, which is another drive by now: run them again"
@@ -335,9 +338,10 @@ struct Kernel {
 
 /// Files by their kernels.
 fn kernels(paths: &[&str]) -> Result<Vec<Kernel>, Error> {
+    let drives = drive_hashes()?;
     let mut all: Vec<Kernel> = Vec::new();
     for path in paths {
-        let (head, cells) = load_comparable(path)?;
+        let (head, cells) = load_comparable(path, &drives)?;
         match all.iter_mut().find(|one| (&one.name, one.seed) == (&head.kernel, head.seed)) {
             Some(known) => {
                 let is_new = |cell: &Measured| !known.cells.iter().any(|one| one.cell == cell.cell);
@@ -427,8 +431,9 @@ fn model(paths: &[&str], asked: &Asked) -> Result<(), Error> {
 fn trust(paths: &[&str], asked: &Asked) -> Result<(), Error> {
     let mut stored = Vec::new();
     let mut model: BTreeMap<String, BTreeMap<usize, f64>> = BTreeMap::new();
+    let drives = drive_hashes()?;
     for path in paths {
-        let (head, cells) = load_comparable(path)?;
+        let (head, cells) = load_comparable(path, &drives)?;
         let kernel = head.kernel.clone();
         let file = fidelity::Stored::new(head, cells);
         let progress = |done: usize| {

@@ -123,7 +123,7 @@ fn head(work: &Work, asked: &Asked, directory: &Path) -> Result<shards::Head, Er
 /// Which cells another file has values of, that the same kernel measured, each with the drive as it is.
 fn beside(path: &Path, head: &Head) -> Result<Vec<usize>, Error> {
     let path = path.to_str().ok_or("--beside: the name is not text")?;
-    let (of_file, cells) = load_comparable(path)?;
+    let (of_file, cells) = load_comparable(path, &head.drives)?;
     let same = |head: &Head| (head.seed, head.kernel.clone());
     if same(&of_file) != same(head) {
         return Err(format!("{path}: is of {of_file:?}, not of {head:?}").into());

@@ -3,6 +3,7 @@
 //! A workload's processes drive a simulated array without a filesystem. Drives start cold and idle, at
 //! an angle drawn from the seed of the run.
 
+mod busy;
 pub mod host;
 mod pacer;
 mod raw;
@@ -16,8 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::policy::MemberTraits;
 use raidlab_core::{
-    Config, Consistency, Level, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
-    Volume,
+    Config, Consistency, Level, Limits, MemberConfig, Nanos, SECTOR_BYTES, Sectors, Volume,
 };
 use raidlab_metadata::md::usual_data_offset;
 use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
@@ -34,6 +34,7 @@ use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 
 use crate::trace::Trace;
+use busy::{busiest, busy_of};
 use raw::Longest;
 
 /// Stripes that md's cache has, each a page of 4 KiB of every member (`NR_STRIPES`, drivers/md/raid5.h
@@ -728,46 +729,6 @@ fn record_on(
         None => plan,
     };
     host::run_plan(world, host, plan).map_err(|error| error.reason)
-}
-
-/// What a world has that may hold it back, each with how long it has worked: members, then links of
-/// its paths. In one order for as long as a world lives.
-fn resources(world: &World) -> Vec<(String, Nanos)> {
-    let members = (0..world.array().layout().drives()).map(MemberIndex);
-    let members = members.map(|member| (format!("member {member}"), world.drive_busy(member)));
-    members.chain(world.path_busy()).collect()
-}
-
-/// The share of `elapsed` that each resource was busy, 0 to 1.
-fn shares(elapsed: Nanos, resources: impl Iterator<Item = (String, Nanos)>) -> Vec<(String, f64)> {
-    let elapsed = elapsed.as_secs().max(1e-9);
-    resources.map(|(name, busy)| (name, (busy.as_secs() / elapsed).min(1.0))).collect()
-}
-
-/// The busiest of resources; of equals the first. Which core it is says nothing.
-fn busiest(shares: &[(String, f64)]) -> (String, f64) {
-    let none = (CPU.to_string(), 0.0);
-    let most = shares.iter().fold(&none, |most, one| if one.1 > most.1 { one } else { most });
-    let name = if most.0.starts_with(CPU_NUMBER) { CPU } else { &most.0 };
-    (name.to_string(), most.1)
-}
-
-/// What a host's only core is called.
-const CPU: &str = "cpu";
-/// How the names of several cores begin.
-const CPU_NUMBER: &str = "cpu ";
-
-/// The cores with their names.
-fn named_cores(cores: impl ExactSizeIterator<Item = Nanos>) -> Vec<(String, Nanos)> {
-    let several = cores.len() > 1;
-    let name = |at| if several { format!("{CPU_NUMBER}{at}") } else { CPU.to_string() };
-    cores.enumerate().map(|(at, busy)| (name(at), busy)).collect()
-}
-
-/// How busy everything in a world was that has done nothing else.
-fn busy_of(world: &World, elapsed: Nanos) -> Vec<(String, f64)> {
-    let cores: Vec<Nanos> = world.cores_busy().collect();
-    shares(elapsed, named_cores(cores.into_iter()).into_iter().chain(resources(world)))
 }
 
 impl Runner for Modelled<'_> {

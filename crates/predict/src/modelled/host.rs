@@ -333,7 +333,7 @@ impl<'w> Target<'w> {
             at: self.timeline.now(),
             members: self.timeline.world.member_totals(),
             cores: self.timeline.world.cores_busy().collect(),
-            busy: super::resources(self.timeline.world),
+            busy: super::busy::resources(self.timeline.world),
         }
     }
 
@@ -345,8 +345,8 @@ impl<'w> Target<'w> {
         let cores: Vec<Nanos> = cores.collect();
         let others = now.busy.into_iter().zip(&base.busy);
         let others = others.map(|((name, now), (_, then))| (name, spent(now, *then)));
-        let cpus = super::named_cores(cores.iter().copied());
-        let busy = super::shares(now.at.since(base.at), cpus.into_iter().chain(others));
+        let cpus = super::busy::named_cores(cores.iter().copied());
+        let busy = super::busy::shares(now.at.since(base.at), cpus.into_iter().chain(others));
         record.members = Some(now.members.since(base.members));
         record.system_cpu = Some(Nanos(cores.iter().map(|busy| busy.0).sum()));
         let mut cpu = Cpu::default();
@@ -355,7 +355,7 @@ impl<'w> Target<'w> {
             cpu.system += one.cpu.system;
         }
         record.process_cpu = Some(cpu);
-        record.bottleneck = Some(super::busiest(&busy));
+        record.bottleneck = Some(super::busy::busiest(&busy));
         record.busy = busy;
         let left = self.host.unwritten();
         if left >= 1 << 20 {

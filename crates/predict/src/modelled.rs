@@ -547,7 +547,8 @@ impl Modelled<'_> {
             world.start_trace();
         }
         let sample = self.sample(world, key, seed, pacer)?;
-        if let Some(trace) = self.trace {
+        // What a stop broke off is nobody's run.
+        if let Some(trace) = self.trace.filter(|_| !self.is_stopped()) {
             let title = cell_title(self.study, key);
             trace.add_kept(&title, seed, world).map_err(|error| {
                 let place = ("layouts", key.layout, "level");
@@ -556,6 +557,10 @@ impl Modelled<'_> {
             })?;
         }
         Ok(sample)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     fn sample(
@@ -737,7 +742,7 @@ impl Runner for Modelled<'_> {
     fn run(&mut self, key: &CellKey, _round: u32, seed: u64) -> Result<Sample, StudyError> {
         let mut world = self.world_in(key.layout, key.state, seed)?;
         let sample = self.run_on(&mut world, key, seed);
-        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        if self.is_stopped() {
             // What it says of how far it came is nobody's measurement.
             let place = ("workloads", key.workload, "kind");
             let reason = format!("{}: stopped", cell_title(self.study, key));

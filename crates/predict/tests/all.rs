@@ -8,3 +8,4 @@ mod ready_studies;
 mod replays;
 mod sanity;
 mod states;
+mod traces;

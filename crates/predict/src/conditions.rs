@@ -126,7 +126,7 @@ fn hosts(study: &Study) -> String {
                     .to_string()
             }
             Some(host) => {
-                let memory = Size(host.spec.memory);
+                let memory = Size(host.spec.cache.unwrap_or(host.spec.memory));
                 format!("a modelled host with {} and a page cache of {memory}", host.spec.kernel)
             }
         };

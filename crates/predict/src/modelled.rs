@@ -335,9 +335,9 @@ impl<'a> Modelled<'a> {
         self.world_in(layout, State::Healthy, seed)
     }
 
-    /// The array of a layout as the cells of a state begin with it: its drives cold and idle, members
-    /// lost and replaced as the state says, hot spares standing by. With one of those an array that
-    /// loses a member is rebuilt, even where the state asks for a degraded one: there are no such cells.
+    /// The array of a layout as the cells of a state begin with it: its drives cold and idle, members failed as the
+    /// state says, hot spares standing by; a rebuild begins at its [`start`](World::start). With a hot spare an array
+    /// that loses a member is rebuilt, even where the state asks for a degraded one: there are no such cells.
     ///
     /// # Errors
     /// When the world cannot be set up.
@@ -403,7 +403,7 @@ impl<'a> Modelled<'a> {
             for number in 0..usize::from(spares) {
                 world.add_spare(spare(number))?;
             }
-            rebuild::enter(&mut world, state, || spare(0))?;
+            rebuild::enter(&mut world, state, || spare(0));
             Ok(world)
         };
         set_up().map_err(|error: raidlab_sim::SimError| {
@@ -669,13 +669,15 @@ impl Modelled<'_> {
             Some(_) => Sectors(u64::MAX),
             None => Sectors(rebuild::SAMPLE / SECTOR_BYTES),
         };
-        let rebuild = rebuild::run_alone(world, most);
-        let seconds = rebuild.and_then(|rebuild| Some((rebuild, rebuild.seconds()?.0)));
-        let (rebuild, value) = seconds.ok_or_else(|| {
-            let reason = format!("{}: nothing was rebuilt", cell_title(self.study, key));
+        let wrong = |what: &str| {
+            let reason = format!("{}: {what}", cell_title(self.study, key));
             let place = ("layouts", key.layout, "level");
             self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
-        })?;
+        };
+        world.start().map_err(|error| wrong(&error.to_string()))?;
+        let rebuild = rebuild::run_alone(world, most);
+        let seconds = rebuild.and_then(|rebuild| Some((rebuild, rebuild.seconds()?.0)));
+        let (rebuild, value) = seconds.ok_or_else(|| wrong("nothing was rebuilt"))?;
         let busy = busy_of(world, rebuild.elapsed);
         let sample = Sample::of_rebuild(value, rebuild);
         Ok(Sample {

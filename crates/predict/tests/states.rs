@@ -137,7 +137,11 @@ fn a_hot_spare_takes_the_place_of_the_lost_member() {
     assert!(of("two", "degraded").is_empty(), "it is rebuilt from the moment it loses a member");
     let never = "with hot spares, so rebuilding and never left degraded: two, nested";
     assert!(found.warnings.iter().any(|warning| warning == never), "{:?}", found.warnings);
-    let left = |layout, state| modelled.world_in(layout, state, 1).expect("a world").spares();
+    let left = |layout, state| {
+        let mut world = modelled.world_in(layout, state, 1).expect("a world");
+        world.start().expect("spares suit");
+        world.spares()
+    };
     assert_eq!([left(0, State::Healthy), left(0, State::Rebuilding)], [0, 0]);
     assert_eq!([left(1, State::Healthy), left(1, State::Rebuilding)], [2, 1]);
 }
@@ -147,6 +151,7 @@ fn arrays_of_nested_levels_share_the_spares_of_a_study() {
     let study = parse(SPARES, "s.toml").unwrap_or_else(|error| panic!("{error}"));
     let modelled = Modelled::new(&study, HostCosts::default()).expect("modelled");
     let mut world = modelled.world_in(2, State::Rebuilding, 1).expect("a world");
+    world.start().expect("spares suit");
     // The first member of the first array is lost; now one of the second array, too.
     world.fail(MemberIndex(4));
     assert_eq!(world.spares(), 0);
@@ -266,4 +271,45 @@ fn the_first_seconds_beside_a_rebuild_of_parity_are_called_that() {
     assert_eq!(told(&with_host, 1.0), None);
     let old = TEXT.replace("title", "host = { kernel = \"linux-2.6.23\" }\ntitle");
     assert_eq!(told(&old, 0.5), None);
+}
+
+/// Files are laid out, and read into memory, before the rebuild begins that a cell tells of: none of it is over by then.
+#[test]
+fn a_rebuild_begins_with_what_is_measured() {
+    let text = r#"
+title = "Begin"
+states = ["rebuilding"]
+member_size = "2GiB"
+pacing = { least = "1MB/s", most = "1GB/s" }
+filesystem = "ext4"
+host = { kernel = "linux-6.12" }
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 4 }]
+layouts = [{ level = "raid5", members = 3 }, { level = "raid5", members = 3, spares = 1 }]
+workloads = [
+    { kind = "cp-null", size = "512MiB" },
+    { kind = "cp-null", size = "512MiB", just_written = true, name = "warm" },
+    { kind = "tar-xf", size = "200MB", files = 1000, cached = true },
+]
+"#;
+    let study = parse(text, "s.toml").unwrap_or_else(|error| panic!("{error}"));
+    let modelled = Modelled::new(&study, HostCosts::default()).expect("modelled");
+    let state = State::Rebuilding;
+    for (layout, workload) in (0..2).flat_map(|layout| (0..3).map(move |work| (layout, work))) {
+        let mut world = modelled.world_in(layout, state, 1).expect("a world");
+        let key = CellKey { layout, workload, processes: 1, state, again: false };
+        let sample = modelled.run_on(&mut world, &key, 1).expect("runs");
+        let rebuild = sample.rebuild.expect("it has begun");
+        let case = format!("layout {layout}, workload {workload}: {rebuild:?}");
+        // What was measured, and what the end of a run takes.
+        assert!(rebuild.elapsed >= sample.last_done, "{case}");
+        assert!(
+            rebuild.elapsed.0 < sample.last_done.0 + 10_000_000,
+            "{case}: {:?}",
+            sample.last_done
+        );
+        assert!(world.started() > raidlab_core::Time::ZERO, "{case}");
+        let mut begun = world.events().iter().zip(world.event_times());
+        let begun = begun.find(|(event, _)| matches!(event, Event::Started(_)));
+        assert!(begun.is_some_and(|(_, at)| *at >= world.started()), "{case}: {begun:?}");
+    }
 }

@@ -49,4 +49,4 @@ mod world;
 
 pub use error::{SimError, SimErrorKind};
 pub use host::HostCosts;
-pub use world::{Answer, DriveRequest, IoRecord, World};
+pub use world::{Answer, AtStart, DriveRequest, IoRecord, World};

@@ -36,6 +36,8 @@ use crate::host::{Cores, HostCosts};
 use event_queue::EventQueue;
 use gather::Gather;
 use raidlab_models::path::PathInput;
+pub use spares::AtStart;
+use spares::Spares;
 pub use trace::DriveRequest;
 use trace::Trace;
 
@@ -148,9 +150,7 @@ pub struct World {
     /// Drives whose queues hold requests under a plug.
     plugged: Vec<u16>,
     queue_wakes: Vec<Option<Time>>,
-    /// Hot spares that stand by, and failed members that have none yet.
-    spares: VecDeque<Drive>,
-    without_drive: VecDeque<MemberIndex>,
+    spares: Spares,
     /// The kind of queue that a drive added later gets.
     queue_spec: Option<QueueSpec>,
     /// The paths between host and drives; without them only the drives limit.
@@ -246,8 +246,7 @@ impl World {
             queues: Vec::new(),
             plugged: Vec::new(),
             queue_wakes: Vec::new(),
-            spares: VecDeque::new(),
-            without_drive: VecDeque::new(),
+            spares: Spares::default(),
             queue_spec: None,
             paths: None,
             controller: None,
@@ -782,7 +781,7 @@ impl World {
 
     fn event(&mut self, event: Event) {
         if let Event::MemberFailed(member) = event {
-            self.without_drive.push_back(member);
+            self.spares.wanted.push_back(member);
         }
         if let Event::Replaced(member) = event {
             let place = self.array.replacement(member).at();

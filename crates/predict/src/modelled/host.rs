@@ -313,6 +313,8 @@ impl<'w> Target<'w> {
             self.spec.cache.unwrap_or(self.spec.memory) >> 20,
             self.host.cached() >> 20
         );
+        let started = self.timeline.world.start();
+        started.map_err(|error| wrong(StudyErrorKind::WrongValue, "array", error.to_string()))?;
         let base = self.base();
         let synchroniser = Synchroniser::new(&plan.barriers, plan.queues);
         let (processes, series) = self.stage(plan.run, phases, synchroniser)?;

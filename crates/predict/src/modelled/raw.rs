@@ -92,6 +92,7 @@ pub(super) fn run_paced(
     if let Some(pacer) = &pacer {
         pacer.begin(world);
     }
+    world.start().map_err(|error| error.to_string())?;
     let copies = plan.processes.iter().map(Process::copy);
     let synchroniser = Synchroniser::new(&plan.barriers, plan.queues);
     let processes = Processes::new(copies, plan.phases.len(), synchroniser);

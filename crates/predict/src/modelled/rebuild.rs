@@ -1,36 +1,36 @@
 //! States of modelled arrays: members that are lost, and how far a rebuild gets.
 
+use raidlab_core::Sectors;
 use raidlab_core::array::WorkStatus;
 use raidlab_core::contract::{Event, Work};
-use raidlab_core::{Sectors, Time};
 use raidlab_models::Drive;
-use raidlab_sim::{SimError, World};
+use raidlab_sim::{AtStart, World};
 use raidlab_study::{Rebuild, State, lost_member};
 
 /// Bytes of each member after which an idle rebuild of whole drives is broken off and its time estimated.
 pub(super) const SAMPLE: u64 = 8 << 30;
 
-/// Puts a world into a state, at time zero. A hot spare that stands by takes the lost member's place by itself; without
-/// one, `fresh` makes the drive that somebody puts there.
-pub(super) fn enter(
-    world: &mut World,
-    state: State,
-    fresh: impl FnOnce() -> Drive,
-) -> Result<(), SimError> {
-    if state == State::Healthy {
-        return Ok(());
-    }
+/// Puts a world into a state. A rebuild begins with what is measured, as on real drives and with a kernel: files are
+/// laid out before. A hot spare that stands by takes the lost member's place by itself; without one, the member has
+/// failed before, and `fresh` makes the drive that somebody puts there.
+pub(super) fn enter(world: &mut World, state: State, fresh: impl FnOnce() -> Drive) {
     let member = lost_member(world.array().geometry());
-    let has_spare = world.spares() > 0;
-    world.fail(member);
-    if state == State::Rebuilding && !has_spare { world.add(member, fresh()) } else { Ok(()) }
+    match (state, world.spares() > 0) {
+        (State::Healthy, _) => {}
+        (_, true) => world.keep_for_start(AtStart::Fail(member)),
+        (State::Degraded, false) => world.fail(member),
+        (State::Rebuilding, false) => {
+            world.fail(member);
+            world.keep_for_start(AtStart::Add(member, Box::new(fresh())));
+        }
+    }
 }
 
-/// What the rebuild that began at time zero did up to now; `None` when there was none.
+/// What the rebuild that began with what is measured did up to now; `None` when there was none.
 pub(super) fn progress(world: &World) -> Option<Rebuild> {
     let events = world.event_times().iter().copied().zip(world.events());
     let since = under_way(world).map(|status| status.done_since());
-    Rebuild::up_to(world.now(), Time::ZERO, events, since)
+    Rebuild::up_to(world.now(), world.started(), events, since)
 }
 
 /// How far the rebuild under way is.

@@ -147,6 +147,7 @@ fn of_a_rebuild(host: &str, layout: &str) -> u32 {
     );
     let study = parse(&text, "long.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut world = modelled(&study).world_in(0, State::Rebuilding, 1).expect("a world");
+    world.start().expect("a fresh drive");
     world.start_trace();
     while world.now() < raidlab_core::Time(1_000_000_000) && world.step() {}
     let all = std::iter::from_fn(|| world.next_traced()).map(|request| request.io.len / 2);

@@ -1,7 +1,10 @@
-//! Drives that take the places of failed ones: added by a caller, or standing by as hot spares.
+//! Drives that take the places of failed ones: added by a caller, kept for the start of a run, or standing by as hot
+//! spares.
+
+use std::collections::VecDeque;
 
 use raidlab_core::contract::{Admin, Event, Input, Refusal};
-use raidlab_core::{MemberIndex, Sectors};
+use raidlab_core::{MemberIndex, Sectors, Time};
 use raidlab_models::{Drive, Queue};
 
 use super::World;
@@ -11,7 +14,55 @@ fn wrong(reason: String) -> SimError {
     SimError::drives(format!("add a drive: {reason}"))
 }
 
+/// Drives that wait for members, and members that wait for drives.
+#[derive(Debug, Default)]
+pub(super) struct Spares {
+    /// Hot spares that stand by.
+    standing_by: VecDeque<Drive>,
+    /// Failed members that have no new drive yet.
+    pub(super) wanted: VecDeque<MemberIndex>,
+    /// What is kept for the start of what is measured.
+    at_start: Vec<AtStart>,
+    /// When that was.
+    started: Option<Time>,
+}
+
+/// What becomes of a member when what is measured begins ([`World::start`]), not while files are laid out for it.
+#[derive(Debug)]
+pub enum AtStart {
+    /// It fails; a hot spare takes its place.
+    Fail(MemberIndex),
+    /// It has failed before, and a fresh drive takes its place.
+    Add(MemberIndex, Box<Drive>),
+}
+
 impl World {
+    /// Keeps a change of members for [`start`](Self::start).
+    pub fn keep_for_start(&mut self, change: AtStart) {
+        self.spares.at_start.push(change);
+    }
+
+    /// What is measured begins now: members change as was kept for it. A second start changes nothing.
+    ///
+    /// # Errors
+    /// As of [`add`](Self::add).
+    pub fn start(&mut self) -> Result<(), SimError> {
+        let now = self.now;
+        self.spares.started.get_or_insert(now);
+        for change in std::mem::take(&mut self.spares.at_start) {
+            match change {
+                AtStart::Fail(member) => self.fail(member),
+                AtStart::Add(member, drive) => self.add(member, *drive)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// When what is measured began; zero before.
+    pub fn started(&self) -> Time {
+        self.spares.started.unwrap_or(Time::ZERO)
+    }
+
     /// Puts a fresh drive into the place of a failed member, which is rebuilt from now on.
     ///
     /// # Errors
@@ -43,31 +94,31 @@ impl World {
             let capacity = drive.capacity();
             return Err(wrong(format!("it has {capacity}, a member needs {needed}")));
         }
-        self.spares.push_back(drive);
+        self.spares.standing_by.push_back(drive);
         self.place_spares();
         Ok(())
     }
 
     /// How many hot spares stand by.
     pub fn spares(&self) -> usize {
-        self.spares.len()
+        self.spares.standing_by.len()
     }
 
     /// Gives failed members the spares that stand by, as far as the array accepts them now.
     #[inline]
     pub(super) fn place_spares(&mut self) {
-        if !self.spares.is_empty() && !self.without_drive.is_empty() {
+        if !self.spares.standing_by.is_empty() && !self.spares.wanted.is_empty() {
             self.place_all_spares();
         }
     }
 
     fn place_all_spares(&mut self) {
-        while let Some(member) = self.without_drive.front().copied()
-            && let Some(spare) = self.spares.pop_front()
+        while let Some(member) = self.spares.wanted.front().copied()
+            && let Some(spare) = self.spares.standing_by.pop_front()
         {
             let told = self.events.len();
             if let Err((spare, reason)) = self.put(member, spare) {
-                self.spares.push_front(spare);
+                self.spares.standing_by.push_front(spare);
                 // Nobody asked for it.
                 let refused = |event: &Event| matches!(event, Event::Refused(_));
                 if let Some(at) = self.events[told..].iter().position(refused) {
@@ -79,7 +130,7 @@ impl World {
                     return;
                 }
             }
-            self.without_drive.pop_front();
+            self.spares.wanted.pop_front();
             self.hand_in();
         }
     }

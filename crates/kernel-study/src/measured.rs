@@ -18,9 +18,16 @@ pub struct Head {
     pub kernel: String,
     /// The archive of the guest's programs.
     pub programs: String,
+    /// What its jobs do ([`JOBS`]).
+    #[serde(default)]
+    pub jobs: u32,
     /// The drives, by [`drive_hashes`](crate::drawn::drive_hashes).
     pub drives: BTreeMap<String, String>,
 }
+
+/// What the jobs of programs do, counted up where cells that were measured before say something else: 1 is a fio job
+/// that pauses after its last operation, too (fio 3.33; before 2026-11-28 it did not).
+pub const JOBS: u32 = 1;
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,8 +114,8 @@ pub fn figure<'a>(runs: impl IntoIterator<Item = &'a [Option<f64>]>) -> Option<u
     there.into_iter().position(|there| there)
 }
 
-/// Of the cells of a file those whose drive is still what it was then, `now` being what drives are; and the names of
-/// those that are not, with how many cells of the file each of them had.
+/// Of the cells of a file those whose drive and job are still what they were then, `now` being what drives are; and
+/// in words why others are not compared, with how many of the file each reason takes.
 pub fn comparable(
     head: &Head,
     cells: Vec<Measured>,
@@ -118,10 +125,16 @@ pub fn comparable(
     let mut others = BTreeMap::new();
     let mut kept = Vec::new();
     for cell in cells {
-        match drawing.cells.get(cell.cell).map(|drawn| drawn.drive) {
-            Some(drive) if head.drives.get(drive) == now.get(drive) => kept.push(cell),
-            drive => *others.entry(drive.unwrap_or("no drive").to_owned()).or_default() += 1,
-        }
+        let Some(drawn) = drawing.cells.get(cell.cell) else { continue };
+        let reason = if head.drives.get(drawn.drive) != now.get(drawn.drive) {
+            format!("of {}, which is another drive by now", drawn.drive)
+        } else if head.jobs < JOBS && drawn.value("think") != "none" {
+            "with pauses, whose jobs did not pause after their last operation".to_owned()
+        } else {
+            kept.push(cell);
+            continue;
+        };
+        *others.entry(reason).or_default() += 1;
     }
     (kept, others)
 }
@@ -165,9 +178,9 @@ mod tests {
         assert_eq!(figure([]), None);
     }
 
-    /// A drive that changes takes the cells with it that it was in, and no others.
+    /// A drive or job that changes takes the cells with it that it was in, and no others.
     #[test]
-    fn cells_of_a_drive_that_changed_are_not_compared() {
+    fn cells_of_a_drive_or_job_that_changed_are_not_compared() {
         let drawing = draw(1, 60);
         let now = drive_hashes().expect("are there");
         let head = Head {
@@ -175,6 +188,7 @@ mod tests {
             count: 60,
             kernel: "k".into(),
             programs: "p".into(),
+            jobs: JOBS,
             drives: now.clone(),
         };
         let cell = |cell| Measured {
@@ -187,12 +201,19 @@ mod tests {
         };
         let all = || (0..60).map(cell).collect::<Vec<_>>();
         assert_eq!(comparable(&head, all(), &now), (all(), BTreeMap::new()));
+        let paused = |cell: &Measured| drawing.cells[cell.cell].value("think") != "none";
+        let (kept, others) = comparable(&Head { jobs: 0, ..head.clone() }, all(), &now);
+        assert!(kept.iter().all(|cell| !paused(cell)) && kept.len() < 60);
+        let reason = "with pauses, whose jobs did not pause after their last operation";
+        assert_eq!(others, BTreeMap::from([(reason.into(), 60 - kept.len())]));
+        assert_eq!(all().iter().filter(|cell| paused(cell)).count(), 60 - kept.len());
         let mut then = head;
         then.drives.insert("ssd-sata-1tb".into(), "another".into());
         let (kept, others) = comparable(&then, all(), &now);
+        let reason = "of ssd-sata-1tb, which is another drive by now";
         let is_of = |cell: &Measured| drawing.cells[cell.cell].drive == "ssd-sata-1tb";
         assert!(kept.iter().all(|cell| !is_of(cell)) && kept.len() < 60);
-        assert_eq!(others, BTreeMap::from([("ssd-sata-1tb".into(), 60 - kept.len())]));
+        assert_eq!(others, BTreeMap::from([(reason.into(), 60 - kept.len())]));
         assert_eq!(all().iter().filter(|cell| is_of(cell)).count(), 60 - kept.len());
     }
 
@@ -203,6 +224,7 @@ mod tests {
             count: 2,
             kernel: "k".into(),
             programs: "p".into(),
+            jobs: JOBS,
             drives: BTreeMap::from([("d".into(), "h".into())]),
         };
         let cell = Measured {

@@ -149,6 +149,7 @@ mod tests {
             count: 600,
             kernel: "k".into(),
             programs: "p".into(),
+            jobs: crate::measured::JOBS,
             drives: BTreeMap::new(),
         };
         let measured = |cell: usize| Measured {

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw, drive_hashes};
 use raidlab_kernel_study::fidelity::{self, Compared, predict_all, seed_of};
-use raidlab_kernel_study::measured::{Head, Measured, comparable, figure, is_enough, off, read};
+use raidlab_kernel_study::measured::{
+    Head, JOBS, Measured, comparable, figure, is_enough, off, read,
+};
 use raidlab_kernel_study::{Binaries, Cost, KernelLab, Options};
 use raidlab_predict::{Modelled, Trace};
 use raidlab_random::mix;
@@ -299,7 +301,7 @@ impl Bench<'_> {
     fn head(&self) -> Result<Head, Error> {
         let [kernel, programs] = self.binaries.names();
         let (seed, count) = (self.asked.seed, self.asked.count);
-        Ok(Head { seed, count, kernel, programs, drives: drive_hashes()? })
+        Ok(Head { seed, count, kernel, programs, jobs: JOBS, drives: drive_hashes()? })
     }
 }
 
@@ -313,17 +315,15 @@ fn load(path: &str) -> Result<(Head, Vec<Measured>), Error> {
     Ok(read(&text).map_err(|error| format!("{path}: {error}"))?)
 }
 
-/// The same without cells whose drive is another one by now, which is told.
+/// The same without cells whose drive or job is another one by now, which is told.
 fn load_comparable(
     path: &str,
     now: &BTreeMap<String, String>,
 ) -> Result<(Head, Vec<Measured>), Error> {
     let (head, cells) = load(path)?;
     let (cells, others) = comparable(&head, cells, now);
-    for (drive, count) in others {
-        eprintln!(
-            "{path}: without {count} cells of {drive}, which is another drive by now: run them again"
-        );
+    for (reason, count) in others {
+        eprintln!("{path}: without {count} cells {reason}: run them again");
     }
     Ok((head, cells))
 }

@@ -310,7 +310,8 @@ impl<'a> Cells<'a> {
             began = engine.clock();
             spare.take().map_or(Ok(()), |spare| engine.add(member, spare))
         })?;
-        let rebuild = progress(target.engine_mut(), began);
+        // It stands still while batches are prepared and verified, which no clock of the run counts.
+        let rebuild = progress(target.engine_mut(), began, |at| run.timed_up_to(at));
         Ok((run, rebuild))
     }
 
@@ -325,7 +326,7 @@ impl<'a> Cells<'a> {
         let began = engine.clock();
         engine.add(member, spare)?;
         engine.finish_background(self.cancel)?;
-        let rebuild = progress(engine, began).ok_or(CellError::NoTime)?;
+        let rebuild = progress(engine, began, |at| at).ok_or(CellError::NoTime)?;
         self.verify(target)?;
         let (value, _) = rebuild.seconds().ok_or(CellError::NoTime)?;
         Ok(Sample::of_rebuild(value, rebuild))
@@ -363,14 +364,15 @@ fn lose(target: &mut RawTarget) -> Result<MemberIndex, EngineError> {
     Ok(member)
 }
 
-/// What the rebuild that began at `began` did up to now; `None` when there was none.
-fn progress(engine: &mut Engine, began: Time) -> Option<Rebuild> {
+/// What the rebuild that began at `began` did up to now; `None` when there was none. `counted` says what counts of the
+/// time up to some time on the engine's clock.
+fn progress(engine: &mut Engine, began: Time, counted: impl Fn(Time) -> Time) -> Option<Rebuild> {
     let events = engine.take_timed_events();
     let status = engine.array().status().work;
     let ours = status.filter(|status| matches!(status.work, Work::Rebuild(_)));
     let under_way = ours.map(|status| status.done_since());
-    let events = events.iter().map(|(at, event)| (*at, event));
-    Rebuild::up_to(engine.clock(), began, events, under_way)
+    let events = events.iter().map(|(at, event)| (counted(*at), event));
+    Rebuild::up_to(counted(engine.clock()), counted(began), events, under_way)
 }
 
 impl Runner for Cells<'_> {

@@ -108,6 +108,13 @@ fn more_than_the_memory_holds_runs_in_batches() {
         let result = target.run(all, &GO).unwrap();
         assert_eq!((result.bytes(), result.operations()), (6 << 20, 64));
         assert!(result.batches >= 6, "{result:?}");
+        // What is prepared and verified between batches has no part in what is timed.
+        assert_eq!(result.timed.len() as u64, result.batches);
+        let (first, now) = (result.timed[0].0, target.engine().clock());
+        let timed = result.timed_up_to(now);
+        assert!(timed >= result.record.processes.iter().map(|one| one.ended).max().unwrap());
+        assert!(timed.0 < now.since(first).0, "{result:?}");
+        assert_eq!(result.timed_up_to(first), raidlab_core::Time::ZERO);
     }
     // One operation larger than a process's share of the memory.
     let all = processes(&target, Kind::DdWrite, 3 << 20, 3 << 20, 2);

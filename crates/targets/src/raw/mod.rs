@@ -56,9 +56,17 @@ pub struct RawResult {
     pub record: RunRecord,
     /// Batches the run was cut into.
     pub batches: u64,
+    /// When each was timed, from and to, on the engine's clock; what is prepared and verified between is not.
+    pub timed: Vec<(Time, Time)>,
 }
 
 impl RawResult {
+    /// What of the time up to `at`, on the engine's clock, was timed.
+    pub fn timed_up_to(&self, at: Time) -> Time {
+        let of = |(from, to): &(Time, Time)| at.min(*to).since((*from).min(at)).0;
+        Time(self.timed.iter().map(of).sum())
+    }
+
     /// Bytes read and written.
     pub fn bytes(&self) -> u64 {
         let totals = self.record.totals();
@@ -324,7 +332,7 @@ impl RawTarget {
             ahead: ahead_at_first(asks_time, count),
             elapsed: Nanos::ZERO,
             cancel,
-            result: RawResult { record, batches: 0 },
+            result: RawResult { record, batches: 0, timed: Vec::new() },
             process_cpu: Nanos::ZERO,
         };
         let before = self.engine.totals();
@@ -356,13 +364,14 @@ impl RawTarget {
             let prepared = self.prepare_all(run)?;
             self.expected.clear();
             let times = CpuTimes::now();
-            let start = Instant::now();
+            let (start, from) = (Instant::now(), self.engine.clock());
             if run.result.batches == 0 {
                 begin(&mut self.engine)?;
             }
             let moved = self.timed(run, start)?;
             let took = nanos(start);
             run.elapsed += took;
+            run.result.timed.push((from, Time(from.0 + took.0)));
             if run.asks_time {
                 run.ahead = ahead_after(run.ahead, took);
             }

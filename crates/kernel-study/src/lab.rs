@@ -136,14 +136,15 @@ impl<'a> KernelLab<'a> {
             let wrong = || KernelError::input(format!("drives.scheduler: {}", no_such(scheduler)));
             scheduler_of(scheduler).ok_or_else(wrong)?;
         }
-        let name = study.filesystem.as_deref().unwrap_or_default();
-        let largest = modelled.capacities().into_iter().map(|sectors| sectors.bytes()).max();
-        if WITH_TABLES.contains(&name) && largest.is_some_and(|bytes| bytes > MOST_WITH_TABLES) {
-            return Err(KernelError::input(format!(
-                "{name} on arrays of more than {}: mkfs writes all of its inode tables, which a guest would move byte \
-                 by byte; use a smaller member_size or drive, or ext4",
-                Size(MOST_WITH_TABLES)
-            )));
+        for (layout, capacity) in modelled.capacities().into_iter().enumerate() {
+            let name = study.filesystem_of(layout).unwrap_or_default();
+            if WITH_TABLES.contains(&name) && capacity.bytes() > MOST_WITH_TABLES {
+                return Err(KernelError::input(format!(
+                    "{name} on arrays of more than {}: mkfs writes all of its inode tables, which a guest would move \
+                     byte by byte; use a smaller member_size or drive, or ext4",
+                    Size(MOST_WITH_TABLES)
+                )));
+            }
         }
         let (processors, next) = (processors(), AtomicUsize::new(0));
         let lab = Self { modelled, options, processors, next, stop, trace };
@@ -371,7 +372,7 @@ impl<'a> KernelRunner<'a> {
         let host = self.host(key);
         let spec = key.workload(study);
         // A rebuild alone is one of the array itself.
-        let filesystem = study.filesystem.as_deref().filter(|_| spec.is_some());
+        let filesystem = study.filesystem_of(key.layout).filter(|_| spec.is_some());
         let setup = Setup {
             layout,
             state: key.state,

@@ -38,7 +38,6 @@ pub(super) struct Cells<'a> {
     sizes: &'a Sizes,
     cancel: &'a AtomicBool,
     /// Where workloads run on one.
-    filesystem: Option<Filesystem>,
     cache: Option<CacheState>,
     before: Before,
     /// Superblocks of md's were written.
@@ -73,17 +72,20 @@ impl<'a> Cells<'a> {
         sizes: &'a Sizes,
         cancel: &'a AtomicBool,
     ) -> Self {
-        let filesystem = study.filesystem.as_deref().and_then(Filesystem::from_name);
         Self {
             study,
             drives,
             sizes,
             cancel,
-            filesystem,
             cache: None,
             before: Before::Unknown,
             has_superblocks: false,
         }
+    }
+
+    /// What a layout's cells run on, where that is no raw array.
+    fn filesystem(&self, layout: usize) -> Option<Filesystem> {
+        self.study.filesystem_of(layout).and_then(Filesystem::from_name)
     }
 
     /// What the members turned out to be; `None` before the first was opened.
@@ -94,16 +96,16 @@ impl<'a> Cells<'a> {
     /// Plans every layout once on the members as they are, so that what cannot be shows before
     /// hours of work.
     pub(super) fn check(&mut self) -> Result<(), MeasureError> {
-        if self.filesystem.is_some() && self.study.states.contains(&State::Rebuilding) {
+        if self.study.filesystem.is_some() && self.study.states.contains(&State::Rebuilding) {
             let reason = "`rebuilding` on a filesystem is not supported on real drives; leave it out, \
                           or leave `filesystem` out";
             return Err(MeasureError::input(format!("states: {reason}")));
         }
-        if let Some(filesystem) = self.filesystem {
-            // Before anything is written to the members.
-            MountedArray::check_host(filesystem).map_err(MeasureError::failed)?;
-        }
         for layout in 0..self.study.layouts.len() {
+            if let Some(filesystem) = self.filesystem(layout) {
+                // Before anything is written to the members.
+                MountedArray::check_host(filesystem).map_err(MeasureError::failed)?;
+            }
             let members = self.members(layout).map_err(MeasureError::failed)?;
             let named = &self.study.layouts[layout];
             let config = Config {
@@ -127,7 +129,7 @@ impl<'a> Cells<'a> {
     /// Writes member files throughout once, where that is less than what cells then need not fill.
     pub(super) fn write_throughout(&mut self) -> Result<(), MeasureError> {
         let Drives::Files(directory) = self.drives else { return Ok(()) };
-        if self.filesystem.is_some() {
+        if self.study.filesystem.is_some() {
             return Ok(());
         }
         let filling = |before| Filling::after(self.study, self.sizes, before).ok();
@@ -233,7 +235,9 @@ impl<'a> Cells<'a> {
     }
 
     fn cell(&mut self, key: &CellKey, seed: u64) -> Result<Sample, CellError> {
-        if let (Some(filesystem), Some(spec)) = (self.filesystem, key.workload(self.study)) {
+        if let (Some(filesystem), Some(spec)) =
+            (self.filesystem(key.layout), key.workload(self.study))
+        {
             return self.cell_on_filesystem(key, seed, filesystem, &*spec.workload);
         }
         // Layouts share seeds, and members.

@@ -28,6 +28,13 @@ pub fn warnings(parent: &Path, cache: Option<CacheState>) -> Vec<String> {
     warnings
 }
 
+/// What layouts have in virtual time only.
+pub fn without(study: &Study) -> Option<String> {
+    let layouts = study.only_modelled();
+    let what = "only virtual time has what these layouts say besides their arrays, which were measured without it";
+    (!layouts.is_empty()).then(|| format!("{what}: {}", layouts.join("; ")))
+}
+
 /// The machine, and the filesystem where members are files.
 pub fn host(parent: Option<&Path>) -> BTreeMap<String, String> {
     let first_line = |path: &str, key: &str| {
@@ -116,11 +123,21 @@ fn verified(study: &Study) -> &'static str {
 pub fn target(study: &Study, what: &str) -> String {
     match &study.filesystem {
         None => format!("raw: arrays on {what}"),
-        Some(name) => format!(
-            "{name} made for each run on arrays on {what}, through FUSE and a loop device with direct \
-             I/O; caches dropped before"
+        Some(_) => format!(
+            "{} made for each run on arrays on {what}, through FUSE and a loop device with direct \
+             I/O; caches dropped before",
+            filesystems(study)
         ),
     }
+}
+
+/// Those of a study's layouts.
+fn filesystems(study: &Study) -> String {
+    let mut names: Vec<&str> =
+        (0..study.layouts.len()).filter_map(|layout| study.filesystem_of(layout)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
 }
 
 /// The mount that a directory lies in; `None` where the system does not tell.

@@ -182,8 +182,13 @@ fn needed(study: &Study) -> Result<u64, StudyError> {
         for &processes in study.processes_of(spec) {
             let room = match &study.filesystem {
                 None => spec.workload.raw_room(processes),
-                Some(name) => {
-                    let least = Filesystem::from_name(name).map_or(0, Filesystem::least_bytes);
+                Some(_) => {
+                    let least = |layout| {
+                        let filesystem =
+                            study.filesystem_of(layout).and_then(Filesystem::from_name);
+                        filesystem.map_or(0, Filesystem::least_bytes)
+                    };
+                    let least = (0..study.layouts.len()).map(least).max().unwrap_or(0);
                     let host_memory = crate::memory::host_memory();
                     let setting = Setting { host_memory, ..Setting::new(processes, study.seed) };
                     spec.workload.plan(&setting).map(|plan| filesystem_room(plan.room).max(least))

@@ -225,6 +225,8 @@ pub struct NamedLayout {
     pub hardware: Hardware,
     /// The modelled host that it runs on, where it is not the study's.
     pub host: Option<Host>,
+    /// The filesystem on it, where that is not the study's ([`Study::filesystem_of`]).
+    pub filesystem: Option<String>,
     /// How much of each drive it uses, where that is not the study's. No study file says so: members are as large as
     /// those of a run on real drives, for a model beside it.
     pub member_size: Option<Sectors>,
@@ -299,6 +301,7 @@ impl NamedLayout {
             spares: 0,
             hardware: Hardware::default(),
             host: None,
+            filesystem: None,
             member_size: None,
         }
     }
@@ -482,7 +485,7 @@ impl Study {
         named.map(|(index, _)| index).collect()
     }
 
-    /// Replaces the filesystem.
+    /// Replaces the filesystem, that of all layouts.
     ///
     /// # Errors
     /// When there is none of this name.
@@ -495,8 +498,31 @@ impl Study {
         for host in self.host.iter_mut().chain(of_layouts) {
             host.set_filesystem(name)?;
         }
+        self.layouts.iter_mut().for_each(|layout| layout.filesystem = None);
         self.filesystem = Some(name.to_string());
         Ok(())
+    }
+
+    /// The filesystem that a layout's cells run on, where the study has one: its own, or the study's.
+    pub fn filesystem_of(&self, layout: usize) -> Option<&str> {
+        let of_study = self.filesystem.as_deref()?;
+        let own = self.layouts.get(layout).and_then(|layout| layout.filesystem.as_deref());
+        own.or(Some(of_study))
+    }
+
+    /// What layouts have that only virtual time has, in words: the array is measured without it on real drives.
+    pub fn only_modelled(&self) -> Vec<String> {
+        let of = |layout: &NamedLayout| {
+            let keys = [
+                ("host", layout.host.is_some() && layout.filesystem.is_none()),
+                ("route", !layout.hardware.routes.is_empty()),
+                ("controller", layout.hardware.controller.is_some()),
+            ];
+            let keys: Vec<&str> =
+                keys.iter().filter(|(_, has)| *has).map(|(key, _)| *key).collect();
+            (!keys.is_empty()).then(|| format!("{} ({})", layout.name, keys.join(", ")))
+        };
+        self.layouts.iter().filter_map(of).collect()
     }
 
     /// Virtual time has the study's filesystem.
@@ -557,14 +583,19 @@ impl Study {
     pub fn check_real(&self) -> Result<(), StudyError> {
         self.check_group_threads()?;
         let kind = StudyErrorKind::NotSupported;
-        if let Some(name) = &self.filesystem
-            && MODELLED_FILESYSTEMS.contains(&name.as_str())
-        {
-            let reason = format!(
-                "`{name}` is for modelled hosts; on real drives name one of {}",
-                FILESYSTEMS.join(", ")
-            );
-            return Err(self.origin.error_of_key(kind, "filesystem", reason));
+        let is_modelled = |name: &&str| MODELLED_FILESYSTEMS.contains(name);
+        let wrong = |name: &str| {
+            let known = FILESYSTEMS.join(", ");
+            format!("`{name}` is for modelled hosts; on real drives name one of {known}")
+        };
+        if let Some(name) = self.filesystem.as_deref().filter(is_modelled) {
+            return Err(self.origin.error_of_key(kind, "filesystem", wrong(name)));
+        }
+        for (index, layout) in self.layouts.iter().enumerate() {
+            if let Some(name) = layout.filesystem.as_deref().filter(is_modelled) {
+                let place = ("layouts", index, "filesystem");
+                return Err(self.origin.error(kind, place, wrong(name)));
+            }
         }
         if let Some(index) = self.layouts.iter().position(|layout| layout.spares > 0) {
             let reason = "hot spares are not supported on real drives; leave `spares` out: with the state \

@@ -154,10 +154,35 @@ fn what_only_modelled_hosts_have_is_refused_on_drives() {
     assert_eq!(check("", MIRROR, READ), None);
     assert_eq!(check("filesystem = \"ext4\"", MIRROR, READ), None);
     assert_eq!(check("filesystem = \"native\"", MIRROR, READ).as_deref(), Some("filesystem"));
+    let old = "host = { kernel = \"linux-6.1\" }\nfilesystem = \"ext4\"";
+    let own = "{ level = \"raid1\", members = 2, filesystem = \"native\" }";
+    assert_eq!(check(old, own, READ).as_deref(), Some("layouts.filesystem"));
     assert_eq!(check("", spare, READ).as_deref(), Some("layouts.spares"));
     let study = parse(&study("filesystem = \"ext4\"", MIRROR, ahead), "t.toml").expect("good");
     assert_eq!(study.workloads[0].read_ahead, Some(1 << 20));
     assert_eq!(study.check_real().expect_err("read-ahead").key, "workloads.read_ahead");
+}
+
+/// Layouts may have a filesystem of their own, on real drives and kernels too; what else is theirs is told.
+#[test]
+fn layouts_have_filesystems_of_their_own() {
+    let layouts = format!(
+        "{MIRROR}, {{ name = \"old\", level = \"raid1\", members = 2, filesystem = \"ext2\" }}, \
+         {{ name = \"6.12\", level = \"raid1\", members = 2, host = {{ kernel = \"linux-6.12\" }} }}"
+    );
+    let text = study("host = { kernel = \"linux-6.1\" }\nfilesystem = \"ext4\"", &layouts, READ);
+    let mut study = parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
+    study.check_real().expect("real drives have them");
+    let of = |study: &raidlab_study::Study| {
+        let names = (0..3).map(|layout| study.filesystem_of(layout).unwrap_or("none").to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(of(&study), ["ext4", "ext2", "ext4"]);
+    assert_eq!(study.only_modelled(), ["6.12 (host)"]);
+    study.set_filesystem("xfs").expect("is known");
+    assert_eq!(of(&study), ["xfs"; 3]);
+    study.filesystem = None;
+    assert_eq!(of(&study), ["none"; 3]);
 }
 
 #[test]

@@ -5,8 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::policy::ReadPolicy;
-use raidlab_core::{Config, Layout, SECTOR_BYTES, Sectors, Settings, Volume};
+use raidlab_core::{Config, Layout, SECTOR_BYTES, Sectors, Volume};
 use raidlab_engine::{
     Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Member,
     MemoryMember,
@@ -325,19 +324,7 @@ fn clean(parent: &Path) -> Result<(), Failure> {
 
 /// The smallest members with which an array of this layout has so many bytes.
 fn member_size(layout: &Layout, room: u64) -> Result<Sectors, Failure> {
-    let named = NamedLayout {
-        name: layout.to_string(),
-        layout: layout.clone(),
-        read_policy: ReadPolicy::default(),
-        settings: Settings::default(),
-        group_threads: 0,
-        drives: 0,
-        each: Vec::new(),
-        spares: 0,
-        hardware: raidlab_study::Hardware::default(),
-        host: None,
-        member_size: None,
-    };
+    let named = NamedLayout::plain(layout.clone());
     member_for(&named, room).map_err(Failure::input)
 }
 

@@ -106,6 +106,7 @@ fn read_one(
     }
     let hardware = Hardware { routes, controller };
     let host = host(table, around)?;
+    let filesystem = super::filesystem(table)?.map(str::to_owned);
     let member_size = None;
     let drives = group;
     Ok(NamedLayout {
@@ -119,6 +120,7 @@ fn read_one(
         spares,
         hardware,
         host,
+        filesystem,
         member_size,
     })
 }

@@ -165,6 +165,7 @@ fn measure(
     let rounds = Rounds::new(study, drives, sizes, cancel)?;
     let mut setting = setting(study, rounds.cache(), probed);
     let finished = recorder.begin(study, options, &setting, probed)?;
+    setting.warnings.extend(facts::without(study));
     setting.warnings.extend(recorder.warning());
     let bar = Bar::new(options.outputs.quiet);
     let mut follow = follow(study, &bar, cancel);

@@ -164,7 +164,7 @@ impl<'a> KernelLab<'a> {
     /// One on the processor of this number among those that this process may use, counted round.
     pub fn runner_on(&self, number: usize) -> KernelRunner<'_> {
         let processor = self.processors.get(number % self.processors.len().max(1)).copied();
-        KernelRunner { lab: self, processor, cost: self.options.cost }
+        KernelRunner { lab: self, processor, cost: self.options.cost, trace: self.trace }
     }
 
     /// The study with its drives loaded.
@@ -216,6 +216,7 @@ pub struct KernelRunner<'a> {
     lab: &'a KernelLab<'a>,
     processor: Option<usize>,
     cost: Cost,
+    trace: Option<&'a Trace>,
 }
 
 /// What a run of a cell gave.
@@ -225,10 +226,10 @@ struct Run {
 }
 
 impl<'a> KernelRunner<'a> {
-    /// The same with other costs of the processor.
+    /// The same with other costs of the processor, whose requests are in no trace.
     #[must_use]
     pub fn with_cost(self, cost: Cost) -> Self {
-        Self { cost, ..self }
+        Self { cost, trace: None, ..self }
     }
 
     /// Runs a cell of a workload once.
@@ -295,7 +296,7 @@ impl<'a> KernelRunner<'a> {
             Failure::Interrupted => KernelError::Interrupted,
             _ => failed(error.to_string()),
         })?;
-        if let Some(trace) = self.lab.trace {
+        if let Some(trace) = self.trace {
             let written = trace.add(&title, seed, &lines);
             written.map_err(|error| failed(format!("the trace: {error}")))?;
         }

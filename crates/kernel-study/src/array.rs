@@ -57,7 +57,8 @@ pub(crate) fn drives(layout: &NamedLayout, state: State) -> usize {
     first_fresh(layout) + fresh(layout, state)
 }
 
-fn first_fresh(layout: &NamedLayout) -> usize {
+/// The place of the first of what takes a lost member's place.
+pub(crate) fn first_fresh(layout: &NamedLayout) -> usize {
     usize::from(layout.layout.drives()) + usize::from(has_journal(layout))
 }
 

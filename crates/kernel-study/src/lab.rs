@@ -15,7 +15,7 @@ use raidlab_models::{Drive, HostSpec, PathSpec};
 use raidlab_predict::{Modelled, Trace};
 use raidlab_random::{Random, mix};
 use raidlab_sim::HostCosts;
-use raidlab_study::{CellKey, Runner, Sample, State, Study, cell_title, lost_member};
+use raidlab_study::{CellKey, NamedLayout, Runner, Sample, State, Study, cell_title, lost_member};
 use raidlab_workload::{RunRecord, Setting};
 
 use crate::array::{self, Setup};
@@ -149,9 +149,13 @@ impl<'a> KernelLab<'a> {
         let (processors, next) = (processors(), AtomicUsize::new(0));
         let lab = Self { modelled, options, processors, next, stop, trace };
         for (at, layout) in study.layouts.iter().enumerate() {
-            let drives = usize::from(layout.layout.drives());
-            paths::check(&lab.paths(at, drives), drives)
-                .map_err(|error| KernelError::input(format!("layout {}: {error}", layout.name)))?;
+            let wrong =
+                |what: String| KernelError::input(format!("layout {}: {what}", layout.name));
+            for state in study.states.iter().copied().filter(|state| layout.can_be(*state)) {
+                let paths = lab.paths(at, state).map_err(wrong)?;
+                let drives = array::drives(layout, state);
+                paths::check(&paths, drives).map_err(|error| wrong(error.to_string()))?;
+            }
         }
         Ok(lab)
     }
@@ -181,13 +185,45 @@ impl<'a> KernelLab<'a> {
         self.modelled.study()
     }
 
-    /// What lies between the kernel and so many drives of a layout.
-    fn paths(&self, layout: usize, drives: usize) -> PathSpec {
-        match self.study().layouts[layout].hardware.routes.is_empty() {
-            true => PathSpec::default(),
-            false => self.modelled.paths_of(layout, drives),
+    /// What lies between the kernel and the drives of a layout. What takes the place of a lost member is where that
+    /// was, which is gone unless it fails with a hot spare beside it.
+    fn paths(&self, layout: usize, state: State) -> Result<PathSpec, String> {
+        let named = &self.study().layouts[layout];
+        if named.hardware.routes.is_empty() {
+            return Ok(PathSpec::default());
         }
+        let drives = array::drives(named, state);
+        let mut paths = self.modelled.paths_of(layout, drives);
+        let lost = lost(named, state)?;
+        if state == State::Healthy || lost >= paths.routes.len() {
+            return Ok(paths);
+        }
+        let route = match named.spares {
+            0 => std::mem::take(&mut paths.routes[lost]),
+            _ => paths.routes[lost].clone(),
+        };
+        paths.routes[array::first_fresh(named)..].fill(route);
+        Ok(paths)
     }
+}
+
+/// The member that states besides healthy do without.
+fn lost(layout: &NamedLayout, state: State) -> Result<usize, String> {
+    if state == State::Healthy {
+        return Ok(0);
+    }
+    let sectors = raidlab_core::Sectors((64 << 20) / SECTOR_BYTES);
+    let member = MemberConfig { sectors, logical_block: 1 };
+    let config = Config {
+        members: vec![member; usize::from(layout.layout.drives())],
+        layout: layout.layout.clone(),
+        read_policy: layout.read_policy,
+        traits: Vec::new(),
+        limits: Limits::default(),
+        settings: raidlab_core::Settings::default(),
+    };
+    let volume = Volume::new(&config).map_err(|error| error.to_string())?;
+    Ok(usize::from(lost_member(volume.geometry()).0))
 }
 
 fn no_such(scheduler: raidlab_models::Scheduler) -> String {
@@ -283,15 +319,17 @@ impl<'a> KernelRunner<'a> {
         let title = cell_title(self.lab.study(), key);
         let failed = |what: String| KernelError::failed(format!("{title}: {what}"));
         let script = self.script(key, seed).map_err(failed)?;
+        let paths = self.lab.paths(key.layout, key.state).map_err(failed)?;
         let (mut usage, mut lines) = (Usage::default(), Vec::new());
-        let traced = self.lab.trace.is_some();
+        let traced = self.trace.is_some();
         let mut keep = |record: &Record| {
             usage.add(record);
             if traced {
                 let _ = writeln!(lines, "{record}");
             }
         };
-        let outcome = guest::run(self.guest(key, seed), &script, self.lab.stop, &mut keep, None);
+        let outcome =
+            guest::run(self.guest(key, seed, paths), &script, self.lab.stop, &mut keep, None);
         let outcome = outcome.map_err(|error| match error.failure {
             Failure::Interrupted => KernelError::Interrupted,
             _ => failed(error.to_string()),
@@ -316,7 +354,7 @@ impl<'a> KernelRunner<'a> {
         Ok(Run { report, usage })
     }
 
-    fn guest(&self, key: &CellKey, seed: u64) -> Guest {
+    fn guest(&self, key: &CellKey, seed: u64, paths: PathSpec) -> Guest {
         let host = self.host(key);
         let dirty_bytes = match (host.dirty_background, host.dirty) {
             (DirtyLimit::Bytes(background), DirtyLimit::Bytes(limit)) => Some([background, limit]),
@@ -335,7 +373,7 @@ impl<'a> KernelRunner<'a> {
             files: Vec::new(),
             silence: SILENCE,
             drives: self.drives(key, seed),
-            paths: self.lab.paths(key.layout, self.drive_count(key)),
+            paths,
             free_setup: true,
             room: ROOM,
             end: End::Script,
@@ -377,7 +415,7 @@ impl<'a> KernelRunner<'a> {
         let setup = Setup {
             layout,
             state: key.state,
-            lost: self.lost(key)?,
+            lost: lost(layout, key.state)?,
             filesystem,
             read_ahead: spec.and_then(|spec| spec.read_ahead).or(host.read_ahead),
         };
@@ -409,26 +447,6 @@ impl<'a> KernelRunner<'a> {
         }
         Start { wait: Random::new(mix(&[seed, FOR_WAIT])).below(PERIOD), spread: SPREAD }
     }
-
-    /// The member that states besides healthy do without.
-    fn lost(&self, key: &CellKey) -> Result<usize, String> {
-        let layout = &self.lab.study().layouts[key.layout];
-        if key.state == State::Healthy {
-            return Ok(0);
-        }
-        let sectors = raidlab_core::Sectors((64 << 20) / SECTOR_BYTES);
-        let member = MemberConfig { sectors, logical_block: 1 };
-        let config = Config {
-            members: vec![member; usize::from(layout.layout.drives())],
-            layout: layout.layout.clone(),
-            read_policy: layout.read_policy,
-            traits: Vec::new(),
-            limits: Limits::default(),
-            settings: raidlab_core::Settings::default(),
-        };
-        let volume = Volume::new(&config).map_err(|error| error.to_string())?;
-        Ok(usize::from(lost_member(volume.geometry()).0))
-    }
 }
 
 impl Runner for KernelRunner<'_> {
@@ -440,5 +458,49 @@ impl Runner for KernelRunner<'_> {
 
     fn is_stop(error: &KernelError) -> bool {
         *error == KernelError::Interrupted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::io;
+    use std::os::fd::AsFd;
+
+    /// The drive that is rebuilt shares the links of the one that it replaces, which is gone without a hot spare.
+    #[test]
+    fn a_fresh_drive_is_where_the_lost_one_was() {
+        let mut study = raidlab_study::parse(
+            r#"
+title = "links"
+states = ["healthy", "degraded", "rebuilding"]
+member_size = "256MiB"
+paths = [{ name = "bus", kind = "bus", rate = "50MB/s" }, { name = "own", kind = "sata-300" }]
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 4 }]
+layouts = [
+    { level = "raid1", members = 2, route = ["bus", "own"] },
+    { level = "raid1", members = 2, route = ["bus", "own"], spares = 1, name = "spare" },
+]
+workloads = [{ kind = "dd-read", size = "16MiB" }]
+"#,
+            "links.toml",
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        crate::prepare(&mut study).unwrap_or_else(|error| panic!("{error}"));
+        let (stop, _kept) = io::pipe().expect("can be made");
+        let options = Options {
+            binaries: Binaries { kernel: PathBuf::new(), programs: PathBuf::new() },
+            cost: Cost::PLAIN,
+            varied_starts: false,
+        };
+        let lab = KernelLab::new(&study, options, stop.as_fd(), None).expect("a lab");
+        let routes = |layout, state| lab.paths(layout, state).expect("has paths").routes;
+        let on = vec![0, 1];
+        let (gone, both) = (Vec::new(), vec![on.clone(); 2]);
+        assert_eq!(routes(0, State::Healthy), both);
+        assert_eq!(routes(0, State::Degraded), [gone.clone(), on.clone()]);
+        assert_eq!(routes(0, State::Rebuilding), [gone, on.clone(), on.clone()]);
+        assert_eq!(routes(1, State::Rebuilding), vec![on; 3]);
     }
 }

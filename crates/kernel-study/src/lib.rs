@@ -32,4 +32,4 @@ mod usage;
 pub use error::KernelError;
 pub use job::{Job, Place, RebuildJob, Report, Start};
 pub use lab::{Binaries, Cost, KernelLab, KernelRunner, Options, versions};
-pub use prepare::{MEMORY, as_kernel, prepare};
+pub use prepare::{MEMORY, as_kernel, prepare, ticks_of};

@@ -9,7 +9,7 @@ use raidlab_study::{Host, NamedLayout, Study};
 use crate::array;
 use crate::error::KernelError;
 
-/// Ticks a second of User Mode Linux (`arch/um/Kconfig`).
+/// Ticks a second of User Mode Linux (`arch/um/Kconfig`), unless a kernel is built with others.
 const GUESTS_HZ: u32 = 100;
 /// Memory of a guest in bytes where the study names none.
 pub const MEMORY: u64 = 1 << 30;
@@ -33,14 +33,22 @@ pub fn prepare(study: &mut Study) -> Result<(), KernelError> {
         guest.set_filesystem(name).map_err(|reason| refused("filesystem", reason))?;
     }
     let host = study.host.get_or_insert(guest);
-    // What is compared with guests ticks as they do.
-    host.spec.hz = GUESTS_HZ;
-    let own = study.layouts.iter_mut().filter_map(|layout| layout.host.as_mut());
-    own.for_each(|host| host.spec.hz = GUESTS_HZ);
+    // What is compared with guests ticks as they do, and has as many cores.
+    let as_guests = |host: &mut Host| (host.spec.hz, host.spec.cores) = (GUESTS_HZ, 1);
+    as_guests(host);
+    study.layouts.iter_mut().filter_map(|layout| layout.host.as_mut()).for_each(as_guests);
     for at in 0..study.layouts.len() {
         let host = study.host_of(at).map_or(plain, |host| host.spec);
         check_host(&host)?;
         check_layout(&study.layouts[at])?;
+        let first = study.host_of(0).map_or(plain.kernel, |host| host.spec.kernel);
+        if host.kernel != first {
+            let reason = format!(
+                "{first} and {}: all guests have the same; run one after the other",
+                host.kernel
+            );
+            return Err(refused("layouts.host.kernel", reason));
+        }
     }
     if let Some(spec) = study.workloads.iter().find(|spec| spec.recipe.is_none()) {
         let what = format!("{}: cannot be handed to a guest; not supported", spec.name);
@@ -49,13 +57,28 @@ pub fn prepare(study: &mut Study) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Makes a study's modelled hosts of today, which are compared with a kernel of this version or name, of that version.
+/// Ticks a second of a kernel of this name or path, as `cargo xtask kernel --hz` names it.
+pub fn ticks_of(kernel: &str) -> u32 {
+    let ticks =
+        kernel_name(kernel).split('-').find_map(|part| part.strip_prefix("hz")?.parse().ok());
+    ticks.unwrap_or(GUESTS_HZ)
+}
+
+/// Of a path the last part: what directories are called says nothing.
+fn kernel_name(kernel: &str) -> &str {
+    kernel.rsplit('/').next().unwrap_or(kernel)
+}
+
+/// Makes a study's modelled hosts of today, which are compared with a kernel of this version, name or path, of that
+/// version, with its ticks.
 pub fn as_kernel(study: &mut Study, kernel: &str) {
-    let version = if kernel.contains("6.12") { Kernel::Linux6_12 } else { Kernel::Linux6_1 };
+    let is_new = kernel_name(kernel).contains("6.12");
+    let version = if is_new { Kernel::Linux6_12 } else { Kernel::Linux6_1 };
     let own = study.layouts.iter_mut().filter_map(|layout| layout.host.as_mut());
     for host in study.host.iter_mut().chain(own) {
         if host.spec.kernel.is_of_today() {
             host.spec.kernel = version;
+            host.spec.hz = ticks_of(kernel);
         }
     }
 }
@@ -71,6 +94,13 @@ fn check_host(host: &HostSpec) -> Result<(), KernelError> {
             host.kernel
         );
         return Err(refused("host.kernel", reason));
+    }
+    if host.lone_reader_waits {
+        return Err(refused("host.lone_reader_waits", "is for modelled hosts; leave it out"));
+    }
+    if host.cache.is_some() {
+        let reason = "the page cache of a guest is what its memory leaves; write `memory` instead";
+        return Err(refused("host.cache", reason));
     }
     if !(LEAST..=MOST).contains(&host.memory) || !host.memory.is_multiple_of(1 << 20) {
         let reason = format!(
@@ -151,6 +181,31 @@ mod tests {
     }
 
     #[test]
+    fn a_modelled_host_has_the_cores_and_ticks_of_the_guest_beside_it() {
+        let text = format!(
+            "title = \"test\"\nhost = {{ cores = 8, hz = 1000, memory = \"1GiB\" }}\n{DRIVES}\n[[layouts]]\nlevel = \"single\"\n\
+             [[layouts]]\nname = \"own\"\nlevel = \"single\"\nhost = {{ memory = \"512MiB\" }}\n{WORK}"
+        );
+        let mut study = prepared(&text).expect("is right");
+        let of = |study: &Study| {
+            [0, 1].map(|at| {
+                let spec = study.host_of(at).expect("a host").spec;
+                (spec.kernel, spec.hz, spec.cores)
+            })
+        };
+        assert_eq!(of(&study), [(Kernel::Linux6_1, 100, 1); 2]);
+        for (name, kernel, ticks) in [
+            ("6.12", Kernel::Linux6_12, 100),
+            ("6.12-hz250", Kernel::Linux6_12, 250),
+            ("linux-6.12-hz1000-6.12.117-1~deb12u1-472580230a430465", Kernel::Linux6_12, 1_000),
+            ("/kernels/6.12/linux-6.1", Kernel::Linux6_1, 100),
+        ] {
+            as_kernel(&mut study, name);
+            assert_eq!(of(&study), [(kernel, ticks, 1); 2], "{name}");
+        }
+    }
+
+    #[test]
     fn what_guests_cannot_be_is_refused_by_name() {
         let with = |head: &str, layout: &str| {
             prepared(&format!("title = \"test\"\n{head}\n{DRIVES}\n[[layouts]]\n{layout}\n{WORK}"))
@@ -159,6 +214,16 @@ mod tests {
         assert_eq!(with("", single).expect("is right").host.expect("a host").spec.memory, MEMORY);
         let refusals = [
             ("host = { memory = \"8GiB\" }", single, "host.memory: guests have"),
+            (
+                "host = { cache = \"64MiB\", memory = \"1GiB\" }",
+                single,
+                "host.cache: the page cache",
+            ),
+            (
+                "host = { kernel = \"linux-6.1\", memory = \"1GiB\" }",
+                "level = \"single\"\n[[layouts]]\nname = \"new\"\nlevel = \"single\"\nhost = { kernel = \"linux-6.12\", memory = \"1GiB\" }",
+                "layouts.host.kernel: linux-6.1 and linux-6.12",
+            ),
             ("host = { kernel = \"linux-2.6.20\" }", single, "host.kernel: guests do not have"),
             ("", "level = \"raid3\"\nmembers = 3", "mdadm cannot make raid3"),
             ("", "level = \"raid5+3\"\narrays = 3\nmembers = 9", "mdadm cannot make raid3"),

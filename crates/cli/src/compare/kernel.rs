@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use raidlab_core::Size;
 use raidlab_kernel_study::measured::{SENSITIVE, spread};
 use raidlab_kernel_study::{
-    Binaries, Cost, KernelError, KernelLab, KernelRunner, Options, prepare,
+    Binaries, Cost, KernelError, KernelLab, KernelRunner, Options, prepare, ticks_of,
 };
 use raidlab_predict::{Conditions, Trace};
 use raidlab_results::{Clock, GUEST_PROGRAMS, Results};
@@ -92,11 +92,11 @@ pub(super) fn run(
         clock: Clock::Virtual,
         host: host(&lab),
         settings: settings(study, &lab),
-        warnings: vec![
-            "the kernel is real, with one processor, without preemption and at 100 Hz; its drives are \
-             modelled, and its own work takes no time (docs/kernel-lab.md)"
-                .into(),
-        ],
+        warnings: vec![format!(
+            "the kernel is real, with one processor, without preemption and at {} Hz; its drives are \
+             modelled, and its own work takes no time (docs/kernel-lab.md)",
+            ticks_of(&lab.names()[0])
+        )],
         capacities: lab.modelled().capacities(),
     };
     let drives = lab.modelled().drives();

@@ -108,18 +108,19 @@ fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let Options { seed, kernel, .. } = options;
     let own = root.join(format!("target/fidelity/linux-{kernel}-seed-{seed}.jsonl"));
     fs::create_dir_all(own.parent().unwrap_or(root))?;
-    // Files of another seed have nothing to give.
-    let beside = root.join(STORED).join(format!("linux-{kernel}.jsonl"));
-    let beside = Some(beside).filter(|path| options.stored && is_of_seed(path, *seed));
+    let beside = if options.stored { stored(root, kernel, *seed)? } else { Vec::new() };
     let first = options.cells.to_string();
-    if !options.runs_nothing() && !kernel_part(root, &program, options, &own, beside.as_deref())? {
+    if !options.runs_nothing() && !kernel_part(root, &program, options, &own, &beside)? {
         return Ok(false);
     }
     let own = Some(own).filter(|path| path.exists());
     let files: Vec<PathBuf> = beside.into_iter().chain(own).collect();
     if files.is_empty() {
-        let what = "nothing was measured yet: --minutes 0 runs nothing, and --stored takes what the repository has, \
-                    which is of seed 1";
+        let has = if options.stored { "has none of this seed and kernel" } else { "is not asked" };
+        let what = format!(
+            "nothing was measured yet: --minutes 0 runs nothing, and what the repository stores \
+             (--stored) {has}"
+        );
         return Err(io::Error::other(what));
     }
     let mut command = Command::new(&program);
@@ -130,10 +131,7 @@ fn run(root: &Path, options: &Options) -> io::Result<bool> {
 /// Makes what reports tell of the model's error, and writes it or compares it with what is there.
 fn trust(root: &Path, record: bool) -> io::Result<bool> {
     let program = build(root)?;
-    let entries = fs::read_dir(root.join(STORED))?;
-    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?;
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-    files.sort();
+    let files = all_stored(root)?;
     let mut command = Command::new(&program);
     command.current_dir(root).arg("trust").args(files);
     if record {
@@ -148,7 +146,7 @@ fn kernel_part(
     program: &Path,
     options: &Options,
     own: &Path,
-    beside: Option<&Path>,
+    beside: &[PathBuf],
 ) -> io::Result<bool> {
     let (seed, first) = (options.seed.to_string(), options.cells.to_string());
     // A drawing begins as a larger one of its seed does: any number of cells goes on with the same file.
@@ -161,7 +159,8 @@ fn kernel_part(
     let mut command = Command::new(program);
     command.current_dir(root).arg("run").arg(&shards).args(["--kernel", &options.kernel]);
     command.args(["--seed", &seed, "--count", &count, "--first", &first]).args(&options.run);
-    for known in beside.into_iter().chain(own.exists().then_some(own)) {
+    command.arg("--into").arg(own);
+    for known in beside {
         command.arg("--beside").arg(known);
     }
     Ok(succeeded(&mut command)? && joined(root, program, own, &shards)?)
@@ -180,12 +179,29 @@ fn joined(root: &Path, program: &Path, own: &Path, shards: &Path) -> io::Result<
     Ok(joined)
 }
 
-/// Whether the first line of a file names the seed.
-fn is_of_seed(path: &Path, seed: u64) -> bool {
+/// The repository's files of measured cells.
+fn all_stored(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(root.join(STORED))?;
+    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    files.sort();
+    Ok(files)
+}
+
+/// Those of a kernel and a seed: others have nothing to give.
+fn stored(root: &Path, kernel: &str, seed: u64) -> io::Result<Vec<PathBuf>> {
+    let mut files = all_stored(root)?;
+    files.retain(|path| is_of(path, kernel, seed));
+    Ok(files)
+}
+
+/// Whether the first line of a file names the kernel, of which the version is told, and the seed.
+fn is_of(path: &Path, kernel: &str, seed: u64) -> bool {
     let text = fs::read_to_string(path).unwrap_or_default();
     let head = text.lines().next().unwrap_or_default();
     let head: serde_json::Value = serde_json::from_str(head).unwrap_or_default();
-    head["seed"] == seed
+    let name = head["kernel"].as_str().unwrap_or_default();
+    head["seed"] == seed && name.starts_with(&format!("linux-{kernel}-"))
 }
 
 /// The program that draws, runs and compares.
@@ -215,6 +231,25 @@ fn succeeded(command: &mut Command) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_files_of_a_kernel_and_a_seed_are_taken() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("is in the workspace");
+        let names = |kernel: &str, seed: u64| -> Vec<String> {
+            let files = stored(root, kernel, seed).expect("are there");
+            files
+                .iter()
+                .map(|path| path.file_name().expect("a file").to_string_lossy().into())
+                .collect()
+        };
+        let first = names("6.12", 1);
+        let has = |name: &&str| first.iter().any(|one| one == name);
+        assert!(["linux-6.12.jsonl", "linux-6.12-second.jsonl"].iter().all(has), "{first:?}");
+        assert!(!has(&"linux-6.1.jsonl") && !has(&"linux-6.12-seed2.jsonl"), "{first:?}");
+        assert_eq!(names("6.1", 1), ["linux-6.1.jsonl"]);
+        assert_eq!(names("6.12", 4), ["linux-6.12-seed4.jsonl"]);
+        assert!(names("6.12", 99).is_empty());
+    }
 
     #[test]
     fn options_are_read_and_others_refused() {

@@ -25,6 +25,14 @@ pub struct Head {
     pub drives: BTreeMap<String, String>,
 }
 
+impl Head {
+    /// Whether cells of both can be in one file: all is the same but for how many the drawing has at least, as one
+    /// begins as a larger one of its seed does.
+    pub fn goes_with(&self, other: &Self) -> bool {
+        Self { count: other.count, ..self.clone() } == *other
+    }
+}
+
 /// What the jobs of programs do, counted up where cells that were measured before say something else: 1 is a fio job
 /// that pauses after its last operation, too (fio 3.33; before 2026-11-28 it did not).
 pub const JOBS: u32 = 1;
@@ -114,22 +122,22 @@ pub fn figure<'a>(runs: impl IntoIterator<Item = &'a [Option<f64>]>) -> Option<u
     there.into_iter().position(|there| there)
 }
 
-/// Of the cells of a file those whose drive and job are still what they were then, `now` being what drives are; and
-/// in words why others are not compared, with how many of the file each reason takes.
+/// Of the cells of a file those whose drive and job are still what they were then, `drives` and `jobs` being what they
+/// are now; and in words why others are not compared, with how many of the file each reason takes.
 pub fn comparable(
     head: &Head,
     cells: Vec<Measured>,
-    now: &BTreeMap<String, String>,
+    (drives, jobs): (&BTreeMap<String, String>, u32),
 ) -> (Vec<Measured>, BTreeMap<String, usize>) {
     let drawing = draw(head.seed, head.count);
     let mut others = BTreeMap::new();
     let mut kept = Vec::new();
     for cell in cells {
         let Some(drawn) = drawing.cells.get(cell.cell) else { continue };
-        let reason = if head.drives.get(drawn.drive) != now.get(drawn.drive) {
+        let reason = if head.drives.get(drawn.drive) != drives.get(drawn.drive) {
             format!("of {}, which is another drive by now", drawn.drive)
-        } else if head.jobs < JOBS && drawn.value("think") != "none" {
-            "with pauses, whose jobs did not pause after their last operation".to_owned()
+        } else if head.jobs != jobs && drawn.value("think") != "none" {
+            "with pauses, which jobs make at other places by now".to_owned()
         } else {
             kept.push(cell);
             continue;
@@ -200,16 +208,16 @@ mod tests {
             error: None,
         };
         let all = || (0..60).map(cell).collect::<Vec<_>>();
-        assert_eq!(comparable(&head, all(), &now), (all(), BTreeMap::new()));
+        assert_eq!(comparable(&head, all(), (&now, JOBS)), (all(), BTreeMap::new()));
         let paused = |cell: &Measured| drawing.cells[cell.cell].value("think") != "none";
-        let (kept, others) = comparable(&Head { jobs: 0, ..head.clone() }, all(), &now);
+        let (kept, others) = comparable(&Head { jobs: 0, ..head.clone() }, all(), (&now, JOBS));
         assert!(kept.iter().all(|cell| !paused(cell)) && kept.len() < 60);
-        let reason = "with pauses, whose jobs did not pause after their last operation";
+        let reason = "with pauses, which jobs make at other places by now";
         assert_eq!(others, BTreeMap::from([(reason.into(), 60 - kept.len())]));
         assert_eq!(all().iter().filter(|cell| paused(cell)).count(), 60 - kept.len());
         let mut then = head;
         then.drives.insert("ssd-sata-1tb".into(), "another".into());
-        let (kept, others) = comparable(&then, all(), &now);
+        let (kept, others) = comparable(&then, all(), (&now, JOBS));
         let reason = "of ssd-sata-1tb, which is another drive by now";
         let is_of = |cell: &Measured| drawing.cells[cell.cell].drive == "ssd-sata-1tb";
         assert!(kept.iter().all(|cell| !is_of(cell)) && kept.len() < 60);

@@ -54,15 +54,19 @@ fn every_command_answers_help_and_takes_no_option_for_a_file() {
 }
 
 /// What `kernel-cells` of this version writes for two cells, the second in a shard that is not finished.
-fn write_shards(directory: &Path, kernel: &str) {
+fn write_shards(directory: &Path, kernel: &str, count: usize, error: Option<&str>) {
     let cell = |number: u64, value: f64| {
-        let measured = json!({
+        let mut measured = json!({
             "cell": 7 + number, "metric": "iops", "values": [value, value], "other_costs": [value, value],
             "members": [1, 2, 3, 4],
         });
-        json!({ "point": number, "part": 0, "parts": 1, "error": null, "measured": measured })
+        if let Some(error) = error {
+            measured["error"] = error.into();
+            measured["values"] = json!([]);
+        }
+        json!({ "point": number, "part": 0, "parts": 1, "error": error, "measured": measured })
     };
-    let head = json!({ "seed": 1, "count": 600, "kernel": kernel, "programs": "p", "drives": { "d": "h" } });
+    let head = json!({ "seed": 1, "count": count, "kernel": kernel, "programs": "p", "drives": { "d": "h" } });
     let head = raidlab_store::shards::Head {
         schema_version: SHARDS_SCHEMA_VERSION,
         id: json!({ "head": head, "cells": [7, 8] }).to_string(),
@@ -82,26 +86,45 @@ fn write_shards(directory: &Path, kernel: &str) {
 fn shards_are_joined_into_a_file_once() {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("join-shards");
     let _ = fs::remove_dir_all(&directory);
-    let (rows, other) = (directory.join("rows"), directory.join("other"));
+    let [failed, rows, more, other] =
+        ["failed", "rows", "more", "other"].map(|name| directory.join(name));
     fs::create_dir_all(&directory).expect("can be made");
-    write_shards(&rows, "6.12");
-    write_shards(&other, "6.1");
+    write_shards(&failed, "6.12", 600, Some("the guest did not connect"));
+    write_shards(&rows, "6.12", 600, None);
+    write_shards(&more, "6.12", 700, None);
+    write_shards(&other, "6.1", 600, None);
     let file = directory.join("cells.jsonl");
     let join = |shards: &Path| {
         let words = ["join", file.to_str().expect("text"), shards.to_str().expect("text")];
         let (output, _) = kernel_cells("join", &words);
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (joined, said) = join(&rows);
-    assert!(joined && said.contains("1 cells added") && said.contains("missing: 2"), "{said}");
+    // What could not be run gives way to what could.
+    for shards in [&failed, &rows] {
+        let (joined, said) = join(shards);
+        assert!(joined && said.contains("1 cells added"), "{said}");
+        assert!(said.contains("1 of 2 shards are missing: 2"), "{said}");
+    }
+    for shards in [&rows, &failed] {
+        let (joined, said) = join(shards);
+        assert!(joined && said.contains("0 cells added"), "{said}");
+    }
     let text = fs::read_to_string(&file).expect("written");
     let (head, cells) = raidlab_kernel_study::measured::read(&text).expect("a file of cells");
     assert_eq!((head.kernel.as_str(), cells.len(), cells[0].cell), ("6.12", 1, 7));
     assert_eq!(cells[0].values, [100.0, 100.0]);
-    let (joined, said) = join(&rows);
-    assert!(joined && said.contains("0 cells added"), "{said}");
     let (joined, said) = join(&other);
     assert!(!joined && said.contains("not of"), "{said}");
     assert_eq!(fs::read_to_string(&file).expect("still there"), text);
+    // A drawing of more cells begins as a smaller one does.
+    for shards in [&more, &rows] {
+        let (joined, said) = join(shards);
+        assert!(joined && said.contains("0 cells added"), "{said}");
+        let text = fs::read_to_string(&file).expect("still there");
+        let (head, cells) = raidlab_kernel_study::measured::read(&text).expect("a file of cells");
+        assert_eq!((head.count, cells.len()), (700, 1));
+    }
+    let left = fs::read_dir(&directory).expect("is there").count();
+    assert_eq!(left, 5, "four directories and the file");
     fs::remove_dir_all(&directory).expect("ours");
 }

@@ -28,10 +28,11 @@ const USAGE: &str = "\
 usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pairs cannot be
        kernel-cells show NUMBER [--seed 1] [--count 600]   a cell as a study file
        kernel-cells run DIR --kernel 6.12 [--seed 1] [--count 600] [--cells 2,14,29] [--first 300] [--shard 1/2]
-                    [--minutes M] [--threads 2] [--beside FILE]...
+                    [--minutes M] [--threads 2] [--into FILE] [--beside FILE]...
                                                         runs what DIR does not have, in shards of a cell each;
                                                         --shard: this one of so many, here or on another machine;
                                                         --first: of the first so many cells;
+                                                        --into: for this file, by `join`; not what it has;
                                                         --beside: not what this file of cells has
        kernel-cells join FILE DIR...                    adds the cells that directories have to a file
        kernel-cells report FILE [FILE]                  a kernel against itself; against the other
@@ -124,7 +125,7 @@ fn is_broken_pipe(error: &Error) -> bool {
 
 /// The options of commands.
 const DRAWING: [&str; 2] = ["--seed", "--count"];
-const RUN: [&str; 9] = [
+const RUN: [&str; 10] = [
     "--seed",
     "--count",
     "--kernel",
@@ -133,6 +134,7 @@ const RUN: [&str; 9] = [
     "--shard",
     "--minutes",
     "--threads",
+    "--into",
     "--beside",
 ];
 const MODEL: [&str; 4] = ["--worst", "--first", "--threads", "--commit"];
@@ -148,6 +150,8 @@ struct Asked {
     cells: Option<Vec<usize>>,
     /// Of the first so many, where not all.
     first: usize,
+    /// The file that cells are measured for.
+    into: Option<PathBuf>,
     /// Files with cells that are not to be run again.
     beside: Vec<PathBuf>,
     /// How many of the cells with the largest errors are listed.
@@ -175,6 +179,7 @@ impl Asked {
             kernel: "6.12".to_owned(),
             cells: None,
             first: usize::MAX,
+            into: None,
             beside: Vec::new(),
             worst: 20,
             write: None,
@@ -196,6 +201,7 @@ impl Asked {
                 "--seed" => asked.seed = value.parse()?,
                 "--count" => asked.count = value.parse()?,
                 "--first" => asked.first = value.parse()?,
+                "--into" => asked.into = Some(value.into()),
                 "--beside" => asked.beside.push(value.into()),
                 "--worst" => asked.worst = value.parse()?,
                 "--write" => asked.write = Some(value.into()),
@@ -321,7 +327,7 @@ fn load_comparable(
     now: &BTreeMap<String, String>,
 ) -> Result<(Head, Vec<Measured>), Error> {
     let (head, cells) = load(path)?;
-    let (cells, others) = comparable(&head, cells, now);
+    let (cells, others) = comparable(&head, cells, (now, JOBS));
     for (reason, count) in others {
         eprintln!("{path}: without {count} cells {reason}: run them again");
     }
@@ -343,11 +349,7 @@ fn kernels(paths: &[&str]) -> Result<Vec<Kernel>, Error> {
     for path in paths {
         let (head, cells) = load_comparable(path, &drives)?;
         match all.iter_mut().find(|one| (&one.name, one.seed) == (&head.kernel, head.seed)) {
-            Some(known) => {
-                let is_new = |cell: &Measured| !known.cells.iter().any(|one| one.cell == cell.cell);
-                let new: Vec<Measured> = cells.into_iter().filter(is_new).collect();
-                known.cells.extend(new);
-            }
+            Some(known) => known.add(head.count, cells),
             None => all.push(Kernel {
                 name: head.kernel,
                 seed: head.seed,
@@ -360,6 +362,20 @@ fn kernels(paths: &[&str]) -> Result<Vec<Kernel>, Error> {
 }
 
 impl Kernel {
+    /// Adds those of another file, of a drawing of so many: of a cell in several the first that has values counts.
+    fn add(&mut self, count: usize, cells: Vec<Measured>) {
+        if count > self.drawing.cells.len() {
+            self.drawing = draw(self.seed, count);
+        }
+        for cell in cells {
+            match self.cells.iter_mut().find(|one| one.cell == cell.cell) {
+                Some(known) if known.error.is_some() => *known = cell,
+                Some(_) => {}
+                None => self.cells.push(cell),
+            }
+        }
+    }
+
     /// What the model says of the cells that the lab can judge, in the order of their numbers; others are counted.
     fn compare(&self, asked: &Asked) -> Result<Vec<Compared<'_>>, Error> {
         let mut of: Vec<&Measured> =

@@ -1,6 +1,6 @@
 //! Cells measured in shards, which any number of processes and machines share, and joined into a file.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +46,10 @@ pub(super) fn run(directory: &Path, asked: &Asked) -> Result<(), Error> {
     let (stop, _kept) = io::pipe()?;
     let bench = Bench { asked, binaries: Binaries::find(&asked.kernel)?, stop: &stop };
     let own = bench.head()?;
+    if let Some(path) = &asked.into {
+        // Before hours are spent on what could not be kept.
+        Cells::read(path, &own)?;
+    }
     let work = Work { cells: cells(asked, &drawing, &own)?, head: own };
     if work.cells.is_empty() {
         eprintln!("no cell is asked for that is not measured");
@@ -90,7 +94,8 @@ pub(super) fn run(directory: &Path, asked: &Asked) -> Result<(), Error> {
 /// Which cells are asked for: not those that the file beside has.
 fn cells(asked: &Asked, drawing: &Drawing, head: &Head) -> Result<Vec<usize>, Error> {
     let mut measured = Vec::new();
-    for path in &asked.beside {
+    let into = asked.into.iter().filter(|path| path.exists());
+    for path in asked.beside.iter().chain(into) {
         measured.extend(beside(path, head)?);
     }
     let is_asked = |cell: &usize| {
@@ -179,60 +184,83 @@ impl Place<'_> {
     }
 }
 
-/// Adds what directories have to a file of cells, which is begun unless it is there; cells that it has stay.
+/// Adds what directories have to a file of cells, which is begun unless it is there. Cells that it has stay, but for
+/// those without values, which give way to those with some.
 pub(super) fn join(path: &Path, directories: &[PathBuf]) -> Result<(), Error> {
     let merge = Merge::of(directories)?;
     let work: Work = serde_json::from_str(&merge.head().id)
         .map_err(|error| format!("these are no shards of cells: {error}"))?;
-    let there = begin(path, &work.head)?;
-    let mut lines = Vec::new();
+    let mut cells = Cells::read(path, &work.head)?;
     let mut added = 0;
     merge.rows(|line| -> Result<(), Error> {
         let row: Row = serde_json::from_slice(line)?;
-        if !there.contains(&row.measured.cell) {
-            added += 1;
-            lines.extend(serde_json::to_vec(&row.measured)?);
-            lines.push(b'\n');
-        }
+        added += usize::from(cells.add(row.measured));
         Ok(())
     })?;
-    // At once, so that a full disk leaves no half a line for the next to go on behind.
-    let mut file = OpenOptions::new().append(true).open(path)?;
-    let before = file.metadata()?.len();
-    if let Err(error) = file.write_all(&lines) {
-        file.set_len(before)?;
-        return Err(format!("{}: {error}: nothing was added", path.display()).into());
-    }
+    cells.write(path).map_err(|error| format!("{}: {error}: nothing was added", path.display()))?;
     let missing = merge.missing();
     eprintln!("{added} cells added to {}", path.display());
     if !missing.is_empty() {
-        eprintln!(
-            "{} of {} shards are missing: {}",
-            missing.len(),
-            work.cells.len(),
-            ranges(&missing)
-        );
+        let of = merge.head().shards;
+        eprintln!("{} of {of} shards are missing: {}", missing.len(), ranges(&missing));
     }
     Ok(())
 }
 
-/// Which cells a file has already; one that is not there is begun.
-fn begin(path: &Path, head: &Head) -> Result<Vec<usize>, Error> {
-    match fs::read_to_string(path) {
-        Ok(text) => {
-            let (of_file, there) =
-                read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-            if of_file != *head {
-                return Err(
-                    format!("{}: is of {of_file:?}, not of {head:?}", path.display()).into()
-                );
+/// A file of cells.
+struct Cells {
+    head: Head,
+    all: Vec<Measured>,
+}
+
+impl Cells {
+    /// One that is not there has none yet.
+    fn read(path: &Path, own: &Head) -> Result<Self, Error> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self { head: own.clone(), all: Vec::new() });
             }
-            Ok(there.into_iter().map(|cell| cell.cell).collect())
+            Err(error) => return Err(format!("{}: {error}", path.display()).into()),
+        };
+        let (mut head, all) =
+            read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        if !head.goes_with(own) {
+            let what = "give it another name, and say --beside";
+            let path = path.display();
+            return Err(format!("{path}: is of {head:?}, not of {own:?}: {what}").into());
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::write(path, format!("{}\n", serde_json::to_string(head)?))?;
-            Ok(Vec::new())
+        head.count = head.count.max(own.count);
+        Ok(Self { head, all })
+    }
+
+    /// Whether it had none, or one without values.
+    fn add(&mut self, cell: Measured) -> bool {
+        match self.all.iter_mut().find(|one| one.cell == cell.cell) {
+            Some(there) if there.error.is_some() && cell.error.is_none() => *there = cell,
+            Some(_) => return false,
+            None => self.all.push(cell),
         }
-        Err(error) => Err(format!("{}: {error}", path.display()).into()),
+        true
+    }
+
+    /// Beside it first, so that a full disk leaves it whole.
+    fn write(&self, path: &Path) -> io::Result<()> {
+        let mut lines = serde_json::to_vec(&self.head)?;
+        for cell in &self.all {
+            lines.push(b'\n');
+            lines.extend(serde_json::to_vec(cell)?);
+        }
+        lines.push(b'\n');
+        let new = path.with_added_extension("new");
+        let written = File::create(&new).and_then(|mut file| {
+            file.write_all(&lines)?;
+            file.sync_all()?;
+            fs::rename(&new, path)
+        });
+        if written.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        written
     }
 }

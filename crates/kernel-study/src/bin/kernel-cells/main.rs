@@ -539,9 +539,19 @@ fn report(files: &[&str]) -> Result<(), Error> {
         });
         table("half of the seeds against the others", &drawing, halves.collect())?;
     }
-    if let [(_, one), (_, other)] = &all[..] {
+    if let [(head, one), (of_other, other)] = &all[..] {
+        if head.seed != of_other.seed {
+            let seeds = format!("{} and {}", head.seed, of_other.seed);
+            return Err(format!("cells of seeds {seeds} have nothing in common").into());
+        }
+        let (other, left) = comparable(of_other, other.clone(), (&head.drives, head.jobs));
+        for (reason, count) in left {
+            eprintln!("{}: without {count} cells {reason}", files[1]);
+        }
         let pairs = one.iter().filter_map(|cell| {
-            let there = other.iter().find(|there| there.cell == cell.cell)?;
+            let is_it =
+                |there: &&Measured| (there.cell, &there.metric) == (cell.cell, &cell.metric);
+            let there = other.iter().find(is_it)?;
             Some((cell.cell, off(cell.median()?, there.median()?)))
         });
         table("the second kernel against the first", &drawing, pairs.collect())?;

@@ -15,7 +15,7 @@ use raidlab_results::statistics::median;
 use crate::drawn::{Drawn, FACTORS};
 
 pub use orderings::{BANDS, Share};
-pub use predict::{Refusal, as_in_guests, predict_all, predicted, seed_of};
+pub use predict::{COSTS, Refusal, as_in_guests, predict_all, predicted, seed_of};
 pub use score::{Limits, Score};
 pub use table::{log_row, scores, trust_table, worst};
 pub use trust::{Stored, trust_of};

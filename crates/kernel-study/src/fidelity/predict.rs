@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use raidlab_core::Nanos;
 use raidlab_predict::Modelled;
 use raidlab_random::mix;
 use raidlab_sim::HostCosts;
@@ -36,6 +37,9 @@ impl Refusal {
     }
 }
 
+/// A kernel's own work is never charged in the lab, so a host beside it has none.
+pub const COSTS: HostCosts = HostCosts { request: Nanos::ZERO, parity_rate: u64::MAX };
+
 /// Processes begin one after another, as they do in guests.
 pub fn as_in_guests(plan: Plan, seed: u64) -> Plan {
     starting(plan, Start { wait: 0, spread: SPREAD }, seed)
@@ -58,7 +62,7 @@ pub fn predicted(
 ) -> Result<Vec<f64>, Refusal> {
     let mut study = cell.study().map_err(Refusal::of)?;
     as_kernel(&mut study, kernel);
-    let modelled = Modelled::new(&study, HostCosts::default()).map_err(Refusal::of)?;
+    let modelled = Modelled::new(&study, COSTS).map_err(Refusal::of)?;
     let mut modelled = modelled.starting(as_in_guests);
     let key = *cells(&study).first().ok_or_else(|| Refusal::of("a study without cells"))?;
     let metrics = study.workloads[0].workload.metrics();

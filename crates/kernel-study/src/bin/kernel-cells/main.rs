@@ -21,7 +21,6 @@ use raidlab_predict::{Modelled, Trace};
 use raidlab_random::mix;
 use raidlab_results::statistics::median;
 use raidlab_results::trust::Trust;
-use raidlab_sim::HostCosts;
 use raidlab_study::{Runner, Sample, cell_title, cells};
 
 const USAGE: &str = "\
@@ -479,7 +478,8 @@ fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
     raidlab_kernel_study::prepare(&mut study)?;
     raidlab_kernel_study::as_kernel(&mut study, &asked.kernel);
     // What is not modelled is refused before the trace is begun.
-    let mut modelled = Modelled::new(&study, HostCosts::default())?;
+    let modelled = Modelled::new(&study, fidelity::COSTS)?;
+    let mut modelled = modelled.starting(fidelity::as_in_guests);
     let (stop, _kept) = io::pipe()?;
     let binaries = Binaries::find(&asked.kernel)?;
     let options = Options { binaries, cost: Cost::PLAIN, varied_starts: true };

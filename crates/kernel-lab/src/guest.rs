@@ -25,12 +25,11 @@ use crate::contents::Room;
 use crate::failure::Failure;
 use crate::host::{Kept, LOOK, Listeners, Until};
 use crate::lab::{Counts, Lab};
+use crate::memory::{self, Promise};
 use crate::paths;
 use crate::service::Service;
 use crate::tape::Tape;
 
-/// Where the guest's memory lies: it must be mapped executable, and its size is set aside there.
-const MEMORY: &str = "/dev/shm";
 /// How many drives have names that the lab knows.
 const MOST_DRIVES: usize = 26;
 /// Lines of the console that go with an error.
@@ -180,6 +179,8 @@ pub fn run(
     tape: Option<&mut Tape>,
 ) -> Result<Outcome, GuestError> {
     guest.check()?;
+    // Before what takes of it, so that it is let go of after it.
+    let promise = Promise::of(guest.memory_mib)?;
     let work = WorkDirectory::new()?;
     guest.prepare(work.path(), script)?;
     let listeners = Listeners::bind(work.path(), guest.drives.len())?;
@@ -191,7 +192,7 @@ pub fn run(
         End::Script => fs::read(work.path().join("status")).is_ok_and(|raw| !raw.is_empty()),
     };
     let until = Until { stop, silence: guest.silence, is_over: &is_over, events: events.as_ref() };
-    let served = guest.serve(&mut process, listeners, until, Kept { trace, tape });
+    let served = guest.serve(&mut process, listeners, until, &promise, Kept { trace, tape });
     let tail = |failure| GuestError { failure, console: last_lines(work.path()) };
     let lab = served.map_err(tail)?;
     if end == End::PowerOff {
@@ -247,14 +248,6 @@ impl Guest {
             return refuse(format!("{} drives, of {MOST_DRIVES} at most", self.drives.len()));
         }
         paths::check(&self.paths, self.drives.len())?;
-        let space = rustix::fs::statvfs(MEMORY).map_err(|error| Failure::system(MEMORY, error))?;
-        let free = (space.f_bavail * space.f_frsize) >> 20;
-        if free < self.memory_mib {
-            let asked = self.memory_mib;
-            return refuse(format!(
-                "a guest of {asked} MiB of memory: {MEMORY} has {free} MiB free"
-            ));
-        }
         Ok(())
     }
 
@@ -344,7 +337,7 @@ impl Guest {
         // Without random addresses, and with nothing of this process's environment.
         let mut command = Command::new("setarch");
         command.args(["-R", "./linux"]).args(self.kernel_arguments()).current_dir(work);
-        command.env_clear().env("PATH", "/usr/bin:/bin").env("TMPDIR", MEMORY);
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("TMPDIR", memory::PLACE);
         command.env("UML_SEED", self.seed.to_string());
         command.stdin(Stdio::null()).stdout(console.0).stderr(console.1).process_group(0);
         let child = command.spawn().map_err(|error| Failure::system("starting setarch", error))?;
@@ -352,12 +345,13 @@ impl Guest {
         Ok(Process { child, keeper })
     }
 
-    fn serve(
+    fn serve<'a>(
         mut self,
         process: &mut Process,
         listeners: Listeners,
         until: Until<'_>,
-        kept: Kept<'_>,
+        promise: &'a Promise,
+        kept: Kept<'a>,
     ) -> Result<Lab, Failure> {
         let began = Instant::now();
         while !is_readable(&listeners.clock, Duration::from_millis(100))? {
@@ -373,7 +367,7 @@ impl Guest {
         let lab = Lab::new(drives, Room::of(self.room), self.page);
         let lab = if self.free_setup { lab.with_free_setup() } else { lab };
         let mut lab = lab.with_paths(&self.paths)?;
-        let mut host = listeners.accept(self.page, kept)?;
+        let mut host = listeners.accept(self.page, promise, kept)?;
         host.serve(&mut lab, until)?;
         Ok(lab)
     }

@@ -17,6 +17,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::lab::Lab;
 use crate::mapping::Mapping;
+use crate::memory::{Memory, Promise};
 use crate::tape::{Said, Tape};
 use crate::vhost::{CALL_ANSWER_BYTES, HEAD_BYTES, Head, Region, Request};
 
@@ -32,7 +33,7 @@ enum Socket {
 struct Port {
     socket: Socket,
     back: Option<Connection>,
-    memory: Vec<(Region, Mapping)>,
+    memory: Vec<Memory>,
 }
 
 /// The page of the clock and the file behind it.
@@ -48,6 +49,7 @@ pub(crate) struct Host<'a> {
     clock: Connection,
     page: Option<Page>,
     ports: Vec<Port>,
+    promise: &'a Promise,
     kept: Kept<'a>,
 }
 
@@ -80,7 +82,12 @@ impl Listeners {
 
     /// Takes the guest's connection to the clock, which is there, and removes the socket: a kernel that starts again
     /// shall not find it.
-    pub(crate) fn accept<'a>(self, page: bool, kept: Kept<'a>) -> Result<Host<'a>, Failure> {
+    pub(crate) fn accept<'a>(
+        self,
+        page: bool,
+        promise: &'a Promise,
+        kept: Kept<'a>,
+    ) -> Result<Host<'a>, Failure> {
         let system = |error| Failure::system("the guest's connection to the clock", error);
         let (clock, _) = self.clock.accept().map_err(system)?;
         fs::remove_file(&self.path).map_err(system)?;
@@ -90,6 +97,7 @@ impl Listeners {
             clock: Connection::new(clock.into()),
             page: page.then(Page::new).transpose()?,
             ports: self.drives.into_iter().map(port).collect(),
+            promise,
             kept,
         })
     }
@@ -245,7 +253,12 @@ impl Host<'_> {
         socket.read(&mut payload)?;
         let request = Request::decode(head, &payload)?;
         match &request {
-            Request::SetMemory(regions) => port.memory = map(regions, &descriptors)?,
+            Request::SetMemory(regions) => {
+                if let Some(first) = descriptors.first() {
+                    self.promise.lies_in(first)?;
+                }
+                port.memory = map(regions, std::mem::take(&mut descriptors))?;
+            }
             Request::SetWayBack => {
                 let missing = || Failure::Protocol("a way back without descriptor".to_owned());
                 port.back = Some(Connection::new(descriptors.pop().ok_or_else(missing)?));
@@ -264,22 +277,16 @@ impl Host<'_> {
         ended
     }
 
-    fn mapped(
-        &self,
+    /// The part of the guest's memory, as a drive was told of it, in which so many bytes lie.
+    fn memory(
+        &mut self,
         drive: usize,
         address: u64,
         length: usize,
-        mut copy: impl FnMut(&Mapping, u64) -> bool,
-    ) -> Result<(), Failure> {
-        for (region, mapping) in &self.ports[drive].memory {
-            if address >= region.address && address - region.address < region.length {
-                if copy(mapping, address - region.address) {
-                    return Ok(());
-                }
-                break;
-            }
-        }
-        Err(Failure::Address { address, length })
+    ) -> Result<&mut Memory, Failure> {
+        let mut memory = self.ports[drive].memory.iter_mut();
+        let found = memory.find(|memory| memory.has(address, length));
+        found.ok_or(Failure::Address { address, length })
     }
 
     fn page(&self) -> Result<&Page, Failure> {
@@ -288,16 +295,12 @@ impl Host<'_> {
     }
 }
 
-fn map(regions: &[Region], files: &[OwnedFd]) -> Result<Vec<(Region, Mapping)>, Failure> {
+fn map(regions: &[Region], files: Vec<OwnedFd>) -> Result<Vec<Memory>, Failure> {
     if regions.len() != files.len() {
         let text = format!("{} regions of memory with {} files", regions.len(), files.len());
         return Err(Failure::Protocol(text));
     }
-    let map = |(region, file): (&Region, &OwnedFd)| {
-        let mapping = Mapping::new(file, region.length as usize, region.offset)?;
-        Ok((*region, mapping))
-    };
-    regions.iter().zip(files).map(map).collect()
+    regions.iter().zip(files).map(|(region, file)| Memory::new(*region, file)).collect()
 }
 
 impl Bus for Host<'_> {
@@ -338,11 +341,20 @@ impl Bus for Host<'_> {
     }
 
     fn load(&mut self, drive: usize, address: u64, into: &mut [u8]) -> Result<(), Failure> {
-        self.mapped(drive, address, into.len(), |mapping, at| mapping.load(at, into))
+        self.memory(drive, address, into.len())?.load(address, into)
     }
 
     fn store(&mut self, drive: usize, address: u64, from: &[u8]) -> Result<(), Failure> {
-        self.mapped(drive, address, from.len(), |mapping, at| mapping.store(at, from))
+        self.memory(drive, address, from.len())?.store(address, from)
+    }
+
+    fn load_contents(
+        &mut self,
+        drive: usize,
+        address: u64,
+        into: &mut [u8],
+    ) -> Result<(), Failure> {
+        self.memory(drive, address, into.len())?.load_contents(address, into)
     }
 
     fn done(&mut self, record: &Record) {

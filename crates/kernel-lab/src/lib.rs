@@ -48,6 +48,7 @@ pub mod guest;
 mod host;
 mod lab;
 mod mapping;
+mod memory;
 pub mod paths;
 mod service;
 pub mod tape;

@@ -18,7 +18,8 @@ pub(crate) struct Mapping {
 
 impl Mapping {
     /// Maps so many bytes of a file. The file must keep at least this length, or touching what is gone ends this
-    /// process: the guest never shortens its memory, and the page of the clock is ours.
+    /// process: the guest never shortens its memory, and the page of the clock is ours. So does touching a page for
+    /// which there is no room: [`Memory`](crate::memory::Memory) knows which the guest has touched.
     pub(crate) fn new(file: impl AsFd, length: usize, offset: u64) -> Result<Self, Failure> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;

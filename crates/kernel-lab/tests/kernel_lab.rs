@@ -416,7 +416,45 @@ fn memory_that_cannot_be_is_refused_before_anything_starts() {
     let (ended, _) = run(Guest { memory_mib: 1 << 30, ..guest(kernel, &[]) }, "true");
     let text = ended.expect_err("there is no such memory").to_string();
     let expected = "a guest of 1073741824 MiB of memory: /dev/shm has ";
-    assert!(text.starts_with(expected) && text.ends_with(" MiB free"), "{text}");
+    assert!(text.starts_with(expected) && text.contains(" MiB free"), "{text}");
+}
+
+#[test]
+fn a_read_into_memory_for_which_there_is_no_room_is_an_error() {
+    let test = "a_read_into_memory_for_which_there_is_no_room_is_an_error";
+    // A place of its own, which is full once the guest is up, as other guests would fill it.
+    let within = |command: &str| {
+        let mut namespace = Command::new("unshare");
+        namespace.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+        namespace.arg(format!("mount -t tmpfs -o size=300m none /dev/shm && exec {command}"));
+        namespace
+    };
+    if !within("true").output().is_ok_and(|ended| ended.status.success()) {
+        return skipped(test, "needs `unshare` of util-linux, and user namespaces");
+    }
+    for kernel in guest_or_skip(test) {
+        let lab = env!("CARGO_BIN_EXE_raidlab-kernel-lab");
+        let options = "--memory 256 --drive size=256MiB -";
+        let mut command = within(&format!("{lab} --kernel {} {options}", kernel.display()));
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("starts");
+        let script = "touch /run/host/up; until [ -e /run/host/full ]; do sleep 1; done; cat /dev/vda >/dev/null";
+        let mut stdin = child.stdin.take().expect("is piped");
+        stdin.write_all(script.as_bytes()).expect("is read");
+        drop(stdin);
+        let work = PathBuf::from(format!("/tmp/raidlab-lab-{}-0", child.id()));
+        until("the guest is up", || work.join("up").is_file());
+        let place = PathBuf::from(format!("/proc/{}/root/dev/shm", child.id()));
+        let space = rustix::fs::statvfs(&place).expect("is there");
+        let free = space.f_bavail * space.f_frsize;
+        let filler = vec![1; free as usize - (24 << 20)];
+        std::fs::write(place.join("filler"), filler).expect("there is room");
+        std::fs::write(work.join("full"), "").expect("can be written");
+        let ended = child.wait_with_output().expect("ends");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(125), "{}: {said}", ended.status);
+        assert!(said.contains("/dev/shm has no room left for the guest's memory"), "{said}");
+    }
 }
 
 #[test]

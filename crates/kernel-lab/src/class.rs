@@ -101,6 +101,15 @@ impl Class {
         }
     }
 
+    /// The same behind another scheduler, with what follows from it: BFQ turns write-back throttling off, as it is in
+    /// the way of its own.
+    #[must_use]
+    pub fn with_scheduler(self, scheduler: Scheduler) -> Self {
+        let is_off = scheduler == Scheduler::Bfq;
+        let throttling_micros = if is_off { 0 } else { self.throttling_micros };
+        Self { scheduler, throttling_micros, ..self }
+    }
+
     /// What the device offers.
     pub(crate) fn features(&self) -> u64 {
         let always = feature::MOST_SEGMENTS
@@ -129,13 +138,20 @@ impl Class {
     }
 
     /// What is written under `/sys/block/NAME/queue`, in this order: whether it turns may change the defaults of the
-    /// others.
-    pub fn settings(&self) -> [(&'static str, String); 3] {
-        [
+    /// others, and the scheduler may turn throttling off.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut settings = vec![
             ("rotational", u8::from(self.rotational).to_string()),
             ("scheduler", self.scheduler.name().to_owned()),
-            ("wbt_lat_usec", self.throttling_micros.to_string()),
-        ]
+        ];
+        let throttling = |micros: u32| ("wbt_lat_usec", micros.to_string());
+        if self.scheduler != Scheduler::Bfq {
+            settings.push(throttling(self.throttling_micros));
+        } else if self.throttling_micros > 0 {
+            // BFQ leaves the latency as it was, and to write what is there changes nothing: it would stay off.
+            settings.extend([throttling(0), throttling(self.throttling_micros)]);
+        }
+        settings
     }
 
     /// What must then be found there, with what virtio told.
@@ -179,6 +195,26 @@ mod tests {
         assert_eq!((sata.scheduler, nvme.scheduler), (Scheduler::Deadline, Scheduler::None));
         assert_eq!((disk.throttling_micros, nvme.throttling_micros), (75_000, 2_000));
         assert_eq!((disk.segments, nvme.segments), (168, 127));
+    }
+
+    #[test]
+    fn bfq_turns_throttling_off_unless_it_is_asked_for() {
+        let plain = Class { throttling_micros: 75_000, ..Class::plain(1 << 30) };
+        let written = |class: &Class| -> Vec<String> {
+            let settings = class.settings().into_iter();
+            settings.filter(|(name, _)| *name == "wbt_lat_usec").map(|(_, value)| value).collect()
+        };
+        for scheduler in [Scheduler::None, Scheduler::Deadline, Scheduler::Kyber] {
+            let class = plain.clone().with_scheduler(scheduler);
+            assert_eq!((class.scheduler, class.throttling_micros), (scheduler, 75_000));
+            assert_eq!(written(&class), ["75000"]);
+        }
+        let bfq = plain.with_scheduler(Scheduler::Bfq);
+        assert!(bfq.readings().contains(&("wbt_lat_usec", "0".to_owned())));
+        // The kernel has done it, and turns it on again when a script takes another scheduler.
+        assert!(written(&bfq).is_empty());
+        let asked = Class { throttling_micros: 75_000, ..bfq };
+        assert_eq!(written(&asked), ["0", "75000"]);
     }
 
     #[test]

@@ -56,6 +56,10 @@ pub fn parse(line: &str, seed: u64) -> Result<(Class, Service), SpecError> {
             (Class::plain(size), Service::ClosedForm(form))
         }
     };
+    if let Some(name) = find("scheduler") {
+        // First of all, as other settings follow from it.
+        class = class.with_scheduler(scheduler(name)?);
+    }
     let mut service = service;
     for (key, value) in pairs {
         set(&mut class, &mut service, key, value)?;
@@ -85,11 +89,18 @@ fn modelled(name: &str, size: Option<u64>, seed: u64) -> Result<(Class, Service)
     Ok((class, Service::Modelled(Drive::new(&spec.kind, seed))))
 }
 
+fn scheduler(name: &str) -> Result<Scheduler, SpecError> {
+    let found = Scheduler::ALL.into_iter().find(|(_, known)| *known == name);
+    let known = || Scheduler::ALL.map(|(_, name)| name).join(", ");
+    let wrong = || SpecError(format!("scheduler={name}: not one of {}", known()));
+    found.map(|(scheduler, _)| scheduler).ok_or_else(wrong)
+}
+
 fn set(class: &mut Class, service: &mut Service, key: &str, value: &str) -> Result<(), SpecError> {
     let wrong = |what: &str| SpecError(format!("{key}={value}: {what}"));
     let small = |value: u64| u32::try_from(value).map_err(|_| wrong("too large"));
     match (key, service) {
-        ("size" | "model", _) => {}
+        ("size" | "model" | "scheduler", _) => {}
         ("rotational", _) => class.rotational = switch(value)?,
         ("cache", _) => class.write_cache = switch(value)?,
         ("fua", _) => class.fua = switch(value)?,
@@ -97,11 +108,6 @@ fn set(class: &mut Class, service: &mut Service, key: &str, value: &str) -> Resu
         ("optimal", _) => class.optimal_io = small(bytes(value)?)?,
         ("segments", _) => class.segments = value.parse().map_err(|_| wrong("not a number"))?,
         ("throttling", _) => class.throttling_micros = small(picos(value)? / 1_000_000)?,
-        ("scheduler", _) => {
-            let found = Scheduler::ALL.into_iter().find(|(_, name)| *name == value);
-            let known = Scheduler::ALL.map(|(_, name)| name).join(", ");
-            class.scheduler = found.ok_or_else(|| wrong(&format!("not one of {known}")))?.0;
-        }
         ("positioning", Service::ClosedForm(form)) => form.positioning = nanos(value)?,
         ("fixed", Service::ClosedForm(form)) => form.fixed = nanos(value)?,
         ("byte", Service::ClosedForm(form)) => form.byte_picos = picos(value)?,
@@ -128,6 +134,9 @@ mod tests {
         assert!(matches!(service, Service::Modelled(_)));
         assert_eq!((class.bytes, class.scheduler), (16 << 30, Scheduler::Bfq));
         assert_eq!((class.optimal_io, class.throttling_micros), (512 << 10, 0));
+        let throttling = |line| parse(line, 1).expect("is right").0.throttling_micros;
+        assert_eq!(throttling("model=ssd-sata-1tb,scheduler=bfq"), 0);
+        assert_eq!(throttling("model=nas-8tb-7200,throttling=75ms,scheduler=bfq"), 75_000);
         let (class, _) = parse("model=nas-8tb-7200", 1).expect("is right");
         assert!(class.bytes > 7_990_000_000_000 && class.bytes.is_multiple_of(4096));
     }

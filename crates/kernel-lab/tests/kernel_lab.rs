@@ -240,6 +240,11 @@ fn the_kernel_knows_of_a_drive_what_its_class_says() {
             "model=ssd-sata-1tb,optimal=512KiB",
             "model=ssd-nvme4-2tb",
             "size=1GiB,scheduler=bfq,throttling=10ms",
+            // BFQ turns throttling off, and it is not turned on again by a write of the value that the kernel holds.
+            "model=ssd-sata-1tb,scheduler=bfq",
+            "model=nas-8tb-7200,scheduler=bfq",
+            "model=nas-8tb-7200,scheduler=bfq,throttling=75ms",
+            "model=ssd-sata-1tb,scheduler=bfq,throttling=2ms",
             "size=1GiB,cache=1,fua=1,physical=4KiB,scheduler=kyber,rotational=0",
         ];
         let guest = guest(&kernel, &lines);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -32,8 +32,10 @@ use crate::tape::Tape;
 
 /// How many drives have names that the lab knows.
 const MOST_DRIVES: usize = 26;
-/// Lines of the console that go with an error.
+/// Lines of the console that go with an error, and of what the script wrote.
 const TAIL: usize = 20;
+/// From how many bytes before the end of what it wrote they are taken.
+const TAIL_BYTES: u64 = 8 << 10;
 /// How long a guest may take to connect, and to go once it has closed the clock.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -114,10 +116,12 @@ pub enum End {
 pub struct Outcome {
     /// The exit status of the script.
     pub status: i32,
-    /// What it wrote to standard output.
+    /// What it wrote to standard output, as text: a replacement character stands for what is none.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// What it wrote to standard error, as text.
     pub stderr: String,
+    /// Both, byte for byte.
+    pub written: Written,
     /// How much happened on the way.
     pub counts: Counts,
     /// How long the guest lived in virtual time.
@@ -130,6 +134,15 @@ pub struct Outcome {
     pub path_busy: Vec<(String, Nanos)>,
 }
 
+/// What a script wrote, byte for byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// To standard output.
+    pub stdout: Vec<u8>,
+    /// To standard error.
+    pub stderr: Vec<u8>,
+}
+
 /// Why there is no outcome.
 #[derive(Debug)]
 pub struct GuestError {
@@ -137,6 +150,17 @@ pub struct GuestError {
     pub failure: Failure,
     /// The last lines of the guest's console.
     pub console: Vec<String>,
+    /// The last lines that its script wrote to standard output, as far as the guest had handed them on.
+    pub stdout: Vec<String>,
+    /// The same of standard error.
+    pub stderr: Vec<String>,
+}
+
+impl GuestError {
+    fn new(failure: Failure, work: &Path) -> Self {
+        let [stdout, stderr] = ["stdout", "stderr"].map(|name| end_of(&work.join(name)));
+        Self { failure, console: last_lines(work), stdout, stderr }
+    }
 }
 
 impl fmt::Display for GuestError {
@@ -145,9 +169,14 @@ impl fmt::Display for GuestError {
             Failure::Closed => write!(f, "the guest stopped before the end of its script")?,
             failure => write!(f, "{failure}")?,
         }
-        if !self.console.is_empty() {
-            write!(f, "; its last words:")?;
-            self.console.iter().try_for_each(|line| write!(f, "\n    {line}"))?;
+        let parts = [
+            ("its last words", &self.console),
+            ("the end of the script's standard output", &self.stdout),
+            ("the end of the script's standard error", &self.stderr),
+        ];
+        for (what, lines) in parts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+            write!(f, "; {what}:")?;
+            lines.iter().try_for_each(|line| write!(f, "\n    {line}"))?;
         }
         Ok(())
     }
@@ -161,7 +190,7 @@ impl std::error::Error for GuestError {
 
 impl From<Failure> for GuestError {
     fn from(failure: Failure) -> Self {
-        Self { failure, console: Vec::new() }
+        Self { failure, console: Vec::new(), stdout: Vec::new(), stderr: Vec::new() }
     }
 }
 
@@ -193,7 +222,7 @@ pub fn run(
     };
     let until = Until { stop, silence: guest.silence, is_over: &is_over, events: events.as_ref() };
     let served = guest.serve(&mut process, listeners, until, &promise, Kept { trace, tape });
-    let tail = |failure| GuestError { failure, console: last_lines(work.path()) };
+    let tail = |failure| GuestError::new(failure, work.path());
     let lab = served.map_err(tail)?;
     if end == End::PowerOff {
         process.end(work.path()).map_err(tail)?;
@@ -217,19 +246,19 @@ fn events_of(work: &Path, end: End) -> Result<Option<OwnedFd>, Failure> {
 
 /// What the script left and what the lab counted.
 fn outcome(work: &Path, lab: &Lab) -> Result<Outcome, Failure> {
-    let text = |name: &str| {
-        fs::read(work.join(name)).map(|raw| String::from_utf8_lossy(&raw).into_owned())
-    };
-    if let Ok(refused) = text("settings.err")
-        && !refused.is_empty()
-    {
+    let bytes = |name: &str| fs::read(work.join(name)).unwrap_or_default();
+    let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+    let refused = text(&bytes("settings.err"));
+    if !refused.is_empty() {
         return Err(Failure::Protocol(format!("settings were refused: {}", refused.trim_end())));
     }
-    let status = text("status").ok().and_then(|text| text.trim().parse().ok());
+    let status = text(&bytes("status")).trim().parse().ok();
+    let written = Written { stdout: bytes("stdout"), stderr: bytes("stderr") };
     Ok(Outcome {
         status: status.ok_or(Failure::Closed)?,
-        stdout: text("stdout").unwrap_or_default(),
-        stderr: text("stderr").unwrap_or_default(),
+        stdout: text(&written.stdout),
+        stderr: text(&written.stderr),
+        written,
         counts: lab.counts(),
         virtual_time: lab.last_known_time(),
         bytes_held: lab.bytes_held(),
@@ -402,6 +431,20 @@ fn last_lines(work: &Path) -> Vec<String> {
     last_lines_of(&String::from_utf8_lossy(&raw))
 }
 
+/// The last lines of a file that may be long, or not there.
+fn end_of(path: &Path) -> Vec<String> {
+    let mut raw = Vec::new();
+    let read = fs::File::open(path).and_then(|mut file| {
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        file.read_to_end(&mut raw)
+    });
+    // What cannot be read is not worth more than the failure that it goes with.
+    let text = String::from_utf8_lossy(if read.is_ok() { &raw } else { &[] });
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines[lines.len().saturating_sub(TAIL)..].iter().map(|line| (*line).to_owned()).collect()
+}
+
 fn last_lines_of(console: &str) -> Vec<String> {
     let lines: Vec<&str> =
         console.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
@@ -558,5 +601,23 @@ mod tests {
         let last = last_lines_of(&many);
         assert_eq!((last.len(), last[0].as_str()), (TAIL, "line 80"));
         assert!(last_lines_of("").is_empty());
+    }
+
+    #[test]
+    fn an_error_ends_with_what_the_script_had_written() {
+        let work = WorkDirectory::new().expect("can be made");
+        assert!(end_of(&work.path().join("stdout")).is_empty());
+        let long: String = (0..10_000).map(|n| format!("line {n}\n")).collect();
+        fs::write(work.path().join("stdout"), long + "last").expect("can be written");
+        fs::write(work.path().join("stderr"), b"\xffbad\n").expect("can be written");
+        let error = GuestError::new(Failure::Interrupted, work.path());
+        assert_eq!((error.stdout.len(), error.stdout[0].as_str()), (TAIL, "line 9981"));
+        let text = error.to_string();
+        let expected = "interrupted; the end of the script's standard output:\n    line 9981\n";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(
+            text.ends_with("last; the end of the script's standard error:\n    \u{fffd}bad"),
+            "{text}"
+        );
     }
 }

@@ -60,6 +60,6 @@ pub use bus::{Bus, Operation, Record};
 pub use class::{Class, Scheduler};
 pub use contents::Room;
 pub use failure::Failure;
-pub use guest::{End, Guest, GuestError, Outcome, Root, run};
+pub use guest::{End, Guest, GuestError, Outcome, Root, Written, run};
 pub use lab::{Counts, Lab};
 pub use service::{ClosedForm, Service};

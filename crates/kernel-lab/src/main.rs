@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use raidlab_kernel_lab::tape::Tape;
-use raidlab_kernel_lab::{Failure, Guest, Record, Root, drives, guest, paths};
+use raidlab_kernel_lab::{Failure, Guest, Outcome, Record, Root, drives, guest, paths};
 
 const USAGE: &str = "\
 usage: raidlab-kernel-lab [OPTION...] SCRIPT
@@ -40,17 +40,13 @@ Runs a shell script in a guest whose kernel lives in virtual time; - reads it fr
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
-        print!("{USAGE}");
-        for (what, keys) in [("drive", drives::KEYS), ("link", paths::KEYS)] {
-            println!("A {what}:");
-            keys.lines().for_each(|line| println!("  {line}"));
-        }
-        return ExitCode::SUCCESS;
+        return say_how_it_is_used();
     }
     match Options::parse(&arguments).and_then(|options| run(&options)) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("raidlab-kernel-lab: {error}");
+            // Where it cannot be said, the exit status is what is left.
+            let _ = say(io::stderr(), format!("raidlab-kernel-lab: {error}\n").as_bytes());
             let interrupted = error
                 .downcast_ref::<guest::GuestError>()
                 .is_some_and(|error| matches!(error.failure, Failure::Interrupted));
@@ -60,6 +56,23 @@ fn main() -> ExitCode {
 }
 
 type Error = Box<dyn std::error::Error>;
+
+fn say_how_it_is_used() -> ExitCode {
+    let mut text = USAGE.to_owned();
+    for (what, keys) in [("drive", drives::KEYS), ("link", paths::KEYS)] {
+        text += &format!("A {what}:\n");
+        keys.lines().for_each(|line| text += &format!("  {line}\n"));
+    }
+    if say(io::stdout(), text.as_bytes()).is_ok() { ExitCode::SUCCESS } else { ExitCode::from(125) }
+}
+
+/// Writes all of it, to one of the standard streams. That nobody reads on is no error.
+fn say(mut stream: impl Write, bytes: &[u8]) -> io::Result<()> {
+    match stream.write_all(bytes).and_then(|()| stream.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
 
 struct Options {
     kernel: String,
@@ -203,14 +216,21 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
         trace.finish()?;
     }
     let outcome = ended?;
-    print!("{}", outcome.stdout);
-    eprint!("{}", outcome.stderr);
+    let said = say(io::stdout(), &outcome.written.stdout);
+    said.map_err(|error| format!("standard output: {error}"))?;
+    say(io::stderr(), &outcome.written.stderr)?;
+    say(io::stderr(), summary(&outcome, began.elapsed()).as_bytes())?;
+    Ok(ExitCode::from(outcome.status as u8))
+}
+
+/// How long it took and how much happened.
+fn summary(outcome: &Outcome, took: Duration) -> String {
     let counts = outcome.counts;
-    eprintln!(
+    let mut text = format!(
         "kernel lab: {:.9} s of virtual time in {:.3} s; {} requests, {} kicks, {} interrupts, {} turns of the \
-         guest, {} messages of the clock{}; {} MiB held",
+         guest, {} messages of the clock{}; {} MiB held\n",
         outcome.virtual_time.0 as f64 / 1e9,
-        began.elapsed().as_secs_f64(),
+        took.as_secs_f64(),
         counts.requests,
         counts.kicks,
         counts.interrupts,
@@ -220,9 +240,9 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
         outcome.bytes_held >> 20,
     );
     for (name, busy) in &outcome.path_busy {
-        eprintln!("kernel lab: {name} worked for {:.9} s", busy.0 as f64 / 1e9);
+        text += &format!("kernel lab: {name} worked for {:.9} s\n", busy.0 as f64 / 1e9);
     }
-    Ok(ExitCode::from(outcome.status as u8))
+    text
 }
 
 /// A pipe that becomes readable on Ctrl-C, or when this process is told to end.

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -479,12 +479,15 @@ fn a_file_is_at_hand_in_the_guest() {
 #[test]
 fn a_guest_that_panics_shows_its_last_lines() {
     for kernel in guest_or_skip("a_guest_that_panics_shows_its_last_lines") {
-        let (ended, _) = run(guest(&kernel, &[]), "echo c >/proc/sysrq-trigger; sleep 1");
-        let text = ended.expect_err("there was a panic").to_string();
+        let script = "echo before; echo bad >&2; echo c >/proc/sysrq-trigger; sleep 1";
+        let (ended, _) = run(guest(&kernel, &[]), script);
+        let error = ended.expect_err("there was a panic");
+        let text = error.to_string();
         assert!(
             text.contains("before the end of its script") && text.contains("sysrq triggered crash"),
             "{text}"
         );
+        assert_eq!((error.stdout.concat(), error.stderr.concat()), ("before".into(), "bad".into()));
     }
 }
 
@@ -492,14 +495,62 @@ fn a_guest_that_panics_shows_its_last_lines() {
 fn a_guest_that_hangs_and_drives_that_are_full_are_said() {
     for kernel in guest_or_skip("a_guest_that_hangs_and_drives_that_are_full_are_said") {
         let hanging = Guest { silence: Duration::from_secs(2), ..guest(&kernel, &[]) };
-        let (ended, _) = run(hanging, "while :; do :; done");
+        let (ended, _) = run(hanging, "echo before; while :; do :; done");
         let text = ended.expect_err("it hangs").to_string();
         assert!(text.contains("the guest hangs"), "{text}");
+        assert!(text.ends_with("the script's standard output:\n    before"), "{text}");
         let full = Guest { room: 1 << 20, ..guest(&kernel, &[CLOSED_FORM]) };
         let (ended, _) = run(full, "dd if=/dev/urandom of=/dev/vda bs=1M count=4 oflag=direct");
         let error = ended.expect_err("there is no room");
         assert!(matches!(error.failure, Failure::Full { limit: 0x10_0000 }), "{error}");
     }
+}
+
+/// The program of the lab with a script on its standard input.
+fn program(kernel: &Path, script: &str, stdout: Stdio) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_raidlab-kernel-lab"));
+    command.arg("--kernel").arg(kernel).arg("-");
+    command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    let mut stdin = child.stdin.take().expect("is piped");
+    stdin.write_all(script.as_bytes()).expect("is read");
+    drop(stdin);
+    child.wait_with_output().expect("ends")
+}
+
+/// The writing end of a pipe that nobody reads.
+fn closed_pipe() -> Stdio {
+    let (reader, writer) = io::pipe().expect("can be made");
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn what_a_script_writes_comes_out_byte_for_byte() {
+    for kernel in guest_or_skip("what_a_script_writes_comes_out_byte_for_byte") {
+        let script = r"printf 'a\377\000\200z\n'; printf '\376' >&2; exit 3";
+        let ended = program(&kernel, script, Stdio::piped());
+        assert_eq!(ended.stdout, b"a\xff\0\x80z\n");
+        assert!(ended.stderr.starts_with(b"\xfekernel lab: "), "{:?}", ended.stderr);
+        assert_eq!(ended.status.code(), Some(3));
+        let (ended, _) = run(guest(&kernel, &[]), script);
+        let outcome = ended.expect("goes well");
+        assert_eq!(outcome.stdout, "a\u{fffd}\0\u{fffd}z\n");
+        assert_eq!(outcome.written.stdout, b"a\xff\0\x80z\n");
+        assert_eq!(outcome.written.stderr, b"\xfe");
+        // Whoever reads may have had enough.
+        let ended = program(&kernel, "echo much; exit 3", closed_pipe());
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(3), "{said}");
+        assert!(said.starts_with("kernel lab: "), "{said}");
+    }
+}
+
+#[test]
+fn help_that_nobody_reads_is_no_error() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_raidlab-kernel-lab"));
+    let ended = command.arg("--help").stdout(closed_pipe()).output().expect("starts");
+    assert_eq!((ended.status.code(), ended.stderr), (Some(0), Vec::new()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -570,11 +570,20 @@ struct WorkDirectory(PathBuf);
 impl WorkDirectory {
     fn new() -> Result<Self, Failure> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = PathBuf::from(format!("/tmp/raidlab-lab-{}-{number}", std::process::id()));
-        let made = fs::create_dir(&path);
-        made.map_err(|error| Failure::system(path.display().to_string(), error))?;
-        Ok(Self(path))
+        let process = std::process::id();
+        Self::next(&NEXT, |number| PathBuf::from(format!("/tmp/raidlab-lab-{process}-{number}")))
+    }
+
+    /// Makes the next one that is not there. A process of the same number may have left some.
+    fn next(next: &AtomicU32, name: impl Fn(u32) -> PathBuf) -> Result<Self, Failure> {
+        loop {
+            let path = name(next.fetch_add(1, Ordering::Relaxed));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Failure::system(path.display().to_string(), error)),
+            }
+        }
     }
 
     fn path(&self) -> &Path {
@@ -601,6 +610,21 @@ mod tests {
         let last = last_lines_of(&many);
         assert_eq!((last.len(), last[0].as_str()), (TAIL, "line 80"));
         assert!(last_lines_of("").is_empty());
+    }
+
+    #[test]
+    fn a_directory_that_was_left_is_not_in_the_way() {
+        let place = WorkDirectory::new().expect("can be made");
+        let name = |number: u32| place.path().join(format!("left-{number}"));
+        fs::create_dir(name(0)).expect("can be made");
+        fs::write(name(1), "a file").expect("can be written");
+        let next = AtomicU32::new(0);
+        let made = WorkDirectory::next(&next, name).expect("the third is free");
+        assert_eq!(made.path(), name(2));
+        drop(made);
+        assert!(name(0).is_dir() && name(1).is_file() && !name(2).exists());
+        let failure = WorkDirectory::next(&next, |_| name(1).join("below a file"));
+        assert!(matches!(failure, Err(Failure::System { .. })));
     }
 
     #[test]

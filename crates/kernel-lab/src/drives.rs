@@ -7,7 +7,7 @@ use raidlab_models::{Drive, load};
 
 use crate::class::{Class, Scheduler};
 use crate::service::{ClosedForm, Service};
-use crate::units::{bytes, nanos, picos, switch};
+use crate::units::{bytes, nanos, pairs, picos, switch};
 
 /// The keys of a drive, for help.
 pub const KEYS: &str = "\
@@ -40,12 +40,9 @@ impl From<String> for SpecError {
 /// Reads a line; from the seed comes what differs between equal drives.
 ///
 /// # Errors
-/// On keys and values that are not known, a model that is not, and no size.
+/// On keys and values that are not known, keys that come twice, a model that is not, and no size.
 pub fn parse(line: &str, seed: u64) -> Result<(Class, Service), SpecError> {
-    let pairs: Vec<(&str, &str)> = line
-        .split(',')
-        .map(|pair| pair.split_once('=').ok_or_else(|| SpecError(format!("{pair}: no KEY=VALUE"))))
-        .collect::<Result<_, _>>()?;
+    let pairs = pairs(line)?;
     let find = |key| pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
     let size = find("size").map(bytes).transpose()?;
     let (mut class, service) = match find("model") {
@@ -150,6 +147,8 @@ mod tests {
         assert!(error("model=nas-8tb-7200,byte=10ns").contains("the model says"));
         assert!(error("model=nas-8tb-7200,size=9TiB").contains("has 8"));
         assert!(error("size=1000").contains("4 KiB"));
+        assert!(error("size=1GiB,size=2GiB").contains("size=2GiB: size=1GiB was said before"));
+        assert!(error("size=1GiB,size").contains("size: no KEY=VALUE"));
         assert!(error("size=1MiB,physical=1000").contains("power of two"));
         assert!(error("size=1MiB,scheduler=cfq").contains("mq-deadline"));
     }

@@ -1,5 +1,6 @@
 //! A guest: one User Mode Linux process with its helpers, from its start to its end.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -32,6 +33,10 @@ use crate::tape::Tape;
 
 /// How many drives have names that the lab knows.
 const MOST_DRIVES: usize = 26;
+/// How many entries the ring of a drive has: User Mode Linux makes none longer.
+const RING: u32 = 256;
+/// The shortest silence: it is counted in seconds.
+const LEAST_SILENCE: Duration = Duration::from_secs(1);
 /// Lines of the console that go with an error, and of what the script wrote.
 const TAIL: usize = 20;
 /// From how many bytes before the end of what it wrote they are taken.
@@ -276,7 +281,31 @@ impl Guest {
         if self.drives.len() > MOST_DRIVES {
             return refuse(format!("{} drives, of {MOST_DRIVES} at most", self.drives.len()));
         }
+        if !(1..=RING).contains(&self.queue_depth) {
+            let depth = self.queue_depth;
+            return refuse(format!("queue depth {depth}: from 1 to {RING}, the entries of a ring"));
+        }
+        if self.silence < LEAST_SILENCE {
+            return refuse(format!("silence of {:?}: one second at least", self.silence));
+        }
         paths::check(&self.paths, self.drives.len())?;
+        self.check_files()
+    }
+
+    /// Files are told apart in the guest by their names alone.
+    fn check_files(&self) -> Result<(), Failure> {
+        let mut names = BTreeMap::new();
+        for file in &self.files {
+            let shown = file.display();
+            let Some(name) = file.file_name() else {
+                return Err(Failure::Refused(format!("file {shown}: has no name")));
+            };
+            if let Some(other) = names.insert(name, file) {
+                let (name, other) = (name.display(), other.display());
+                let text = format!("files {other} and {shown}: both would be {name} in the guest");
+                return Err(Failure::Refused(text));
+            }
+        }
         Ok(())
     }
 

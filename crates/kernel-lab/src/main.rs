@@ -25,7 +25,7 @@ Runs a shell script in a guest whose kernel lives in virtual time; - reads it fr
   --trace FILE        a line for each request: arrived and ended in ns, drive, R W U(FUA) F, sector, bytes, depth
   --record FILE       what guest and drives say to each other, for `tape::replay`
   --processor N       the processor that guest and drives share; by default the one on which this starts
-  --queue-depth 32    how many requests a drive is sent at once
+  --queue-depth 32    how many requests a drive is sent at once, 256 at most
   --dirty A,B         write-back begins at A bytes, writers wait at B
   --room 8192         what the contents of all drives may take in memory, in MiB
   --silence 120       for how many seconds of real time the guest may run without a word
@@ -183,7 +183,7 @@ impl Options {
             paths: paths::parse(lines, self.drives.len())?,
             free_setup: false,
             end: guest::End::PowerOff,
-            room: self.room << 20,
+            room: self.room.checked_mul(1 << 20).ok_or("--room: more than can be counted")?,
         })
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use raidlab_models::{BadFigure, LinkKind, LinkSpec, PathSpec};
 
 use crate::guest::drive_name;
-use crate::units::{nanos, rate};
+use crate::units::{nanos, pairs, rate};
 
 /// The keys of a link, for help.
 pub const KEYS: &str = "\
@@ -61,10 +61,7 @@ pub fn parse<'a>(
 
 /// Reads one link, and which drives are behind it.
 fn link(line: &str, name: &str, drives: usize) -> Result<(LinkSpec, Vec<usize>), PathError> {
-    let pairs: Vec<(&str, &str)> = line
-        .split(',')
-        .map(|pair| pair.split_once('=').ok_or_else(|| format!("{pair}: no KEY=VALUE")))
-        .collect::<Result<_, _>>()?;
+    let pairs = pairs(line)?;
     let find = |key| pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
     let kind = find("kind").ok_or_else(|| format!("{line}: no kind"))?;
     let name = find("name").unwrap_or(name);
@@ -157,6 +154,7 @@ mod tests {
         assert!(error("kind=sata-300,speed=3").contains("no such key"));
         assert!(error("kind=sata-300,drives=vda+vda").contains("twice"));
         assert!(error("kind=pata-udma100").contains("takes 2"));
+        assert!(error("kind=sata-150,kind=sata-300").contains("kind=sata-150 was said before"));
     }
 
     #[test]

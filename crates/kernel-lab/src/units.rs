@@ -2,6 +2,19 @@
 
 use raidlab_core::units::Nanos;
 
+/// The keys and values of a line such as `size=1GiB,byte=10ns`, each key once.
+pub(crate) fn pairs(line: &str) -> Result<Vec<(&str, &str)>, String> {
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for pair in line.split(',') {
+        let (key, value) = pair.split_once('=').ok_or_else(|| format!("{pair}: no KEY=VALUE"))?;
+        if let Some((_, before)) = pairs.iter().find(|(known, _)| *known == key) {
+            return Err(format!("{key}={value}: {key}={before} was said before"));
+        }
+        pairs.push((key, value));
+    }
+    Ok(pairs)
+}
+
 pub(crate) fn switch(value: &str) -> Result<bool, String> {
     match value {
         "0" => Ok(false),

@@ -425,6 +425,31 @@ fn memory_that_cannot_be_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn what_would_mean_something_else_is_refused_by_name() {
+    // A kernel that would not be one.
+    let kernel = Path::new("/bin/true");
+    let refused = |guest: Guest| {
+        let error = run(guest, "true").0.expect_err("is refused");
+        assert!(matches!(error.failure, Failure::Refused(_)), "{error}");
+        error.to_string()
+    };
+    for queue_depth in [0, 257] {
+        let text = refused(Guest { queue_depth, ..guest(kernel, &[]) });
+        let expected = format!("queue depth {queue_depth}: from 1 to 256, the entries of a ring");
+        assert_eq!(text, expected);
+    }
+    let short = Duration::from_millis(999);
+    let text = refused(Guest { silence: short, ..guest(kernel, &[]) });
+    assert_eq!(text, "silence of 999ms: one second at least");
+    let files = ["/bin/true", "/usr/bin/true"].map(PathBuf::from).to_vec();
+    let text = refused(Guest { files, ..guest(kernel, &[]) });
+    let expected = "files /bin/true and /usr/bin/true: both would be true in the guest";
+    assert_eq!(text, expected);
+    let text = refused(Guest { files: vec!["/".into()], ..guest(kernel, &[]) });
+    assert_eq!(text, "file /: has no name");
+}
+
+#[test]
 fn a_read_into_memory_for_which_there_is_no_room_is_an_error() {
     let test = "a_read_into_memory_for_which_there_is_no_room_is_an_error";
     // A place of its own, which is full once the guest is up, as other guests would fill it.

@@ -13,6 +13,11 @@ use crate::paths::PathError;
 pub enum Failure {
     /// A connection of the guest was closed: it has powered off, or it stopped.
     Closed,
+    /// A guest that was started has not come to its clock.
+    Unconnected {
+        /// For how many seconds of real time it was waited.
+        seconds: u64,
+    },
     /// The guest said something that the protocol does not have at this point.
     Protocol(String),
     /// The guest named memory that it has not shared.
@@ -41,7 +46,7 @@ pub enum Failure {
         /// What they may hold together, in bytes.
         limit: u64,
     },
-    /// There can be no such guest: no kernel, too much memory, paths that cannot be.
+    /// There can be no such guest: no kernel, too much memory, paths that cannot be, a setting that its kernel refuses.
     Refused(String),
     /// It was to end: Ctrl-C, or another signal.
     Interrupted,
@@ -65,6 +70,11 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => write!(f, "the guest closed its connection"),
+            Self::Unconnected { seconds } => write!(
+                f,
+                "the guest has not connected to its clock within {seconds} s of real time: this machine is too busy, \
+                 or the kernel is none of `cargo xtask kernel`"
+            ),
             Self::Protocol(what) => write!(f, "the guest broke the protocol: {what}"),
             Self::Address { address, length } => {
                 write!(f, "the guest has no {length} bytes of memory at {address:#x}")

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -227,7 +228,11 @@ pub fn run(
     };
     let until = Until { stop, silence: guest.silence, is_over: &is_over, events: events.as_ref() };
     let served = guest.serve(&mut process, listeners, until, &promise, Kept { trace, tape });
-    let tail = |failure| GuestError::new(failure, work.path());
+    let tail = |failure| match failure {
+        // Its words are all there is to know.
+        Failure::Refused(_) => GuestError::from(failure),
+        failure => GuestError::new(failure, work.path()),
+    };
     let lab = served.map_err(tail)?;
     if end == End::PowerOff {
         process.end(work.path()).map_err(tail)?;
@@ -255,7 +260,8 @@ fn outcome(work: &Path, lab: &Lab) -> Result<Outcome, Failure> {
     let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
     let refused = text(&bytes("settings.err"));
     if !refused.is_empty() {
-        return Err(Failure::Protocol(format!("settings were refused: {}", refused.trim_end())));
+        let lines: Vec<&str> = refused.lines().map(str::trim).collect();
+        return Err(Failure::Refused(format!("a setting was refused: {}", lines.join("; "))));
     }
     let status = text(&bytes("status")).trim().parse().ok();
     let written = Written { stdout: bytes("stdout"), stderr: bytes("stderr") };
@@ -326,8 +332,8 @@ impl Guest {
             copied.map_err(|error| Failure::system(file.display().to_string(), error))?;
         }
         let link = |from: &Path, name: &str| {
-            let from = fs::canonicalize(from).and_then(|from| symlink(from, work.join(name)));
-            from.map_err(|error| Failure::system(name, error))
+            let linked = fs::canonicalize(from).and_then(|whole| symlink(whole, work.join(name)));
+            linked.map_err(|error| Failure::system(from.display().to_string(), error))
         };
         link(&self.kernel, "linux")?;
         if let Root::Archive(archive) = &self.root {
@@ -338,20 +344,29 @@ impl Guest {
             .map_err(|error| Failure::system("the guest's first program", error))
     }
 
-    /// What is set before anything uses a drive.
+    /// What is set before anything uses a drive. The shell says why the kernel refuses a value, and this which; then
+    /// the guest is over, before its script, with a status as of one that has ended.
     fn settings(&self) -> String {
         let mut text = String::new();
+        let mut set = |value: &str, file: &str| {
+            text += &format!("echo {value} >{file} || echo '{value} for {file}' >&2\n");
+        };
         for (number, (class, _)) in self.drives.iter().enumerate() {
             let queue = format!("/sys/block/{}/queue", drive_name(number));
             for (name, value) in class.settings() {
-                text += &format!("echo {value} >{queue}/{name}\n");
+                set(&value, &format!("{queue}/{name}"));
             }
         }
         if let Some([background, limit]) = self.dirty_bytes {
-            text += &format!("echo {limit} >/proc/sys/vm/dirty_bytes\n");
-            text += &format!("echo {background} >/proc/sys/vm/dirty_background_bytes\n");
+            set(&limit.to_string(), "/proc/sys/vm/dirty_bytes");
+            set(&background.to_string(), "/proc/sys/vm/dirty_background_bytes");
         }
-        text
+        text + "[ ! -s /run/host/settings.err ] || {
+    $box sync
+    echo 125 >/run/host/status
+    exec $box poweroff -f
+}
+"
     }
 
     /// The guest's first program. It reaches its directory by a link of the host's `/proc`, so that no name of a
@@ -411,16 +426,8 @@ impl Guest {
         promise: &'a Promise,
         kept: Kept<'a>,
     ) -> Result<Lab, Failure> {
-        let began = Instant::now();
-        while !is_readable(&listeners.clock, Duration::from_millis(100))? {
-            if is_readable(until.stop, Duration::ZERO)? {
-                return Err(Failure::Interrupted);
-            }
-            let ended = process.child.try_wait();
-            if began.elapsed() > PATIENCE || !matches!(ended, Ok(None)) {
-                return Err(Failure::Closed);
-            }
-        }
+        let mut has_ended = || !matches!(process.child.try_wait(), Ok(None));
+        await_guest(&listeners.clock, until.stop, PATIENCE, &mut has_ended)?;
         let drives = std::mem::take(&mut self.drives);
         let lab = Lab::new(drives, Room::of(self.room), self.page);
         let lab = if self.free_setup { lab.with_free_setup() } else { lab };
@@ -429,6 +436,28 @@ impl Guest {
         host.serve(&mut lab, until)?;
         Ok(lab)
     }
+}
+
+/// Waits until a guest that was started connects to its clock.
+fn await_guest(
+    clock: &UnixListener,
+    stop: BorrowedFd<'_>,
+    patience: Duration,
+    has_ended: &mut dyn FnMut() -> bool,
+) -> Result<(), Failure> {
+    let began = Instant::now();
+    while !is_readable(clock, Duration::from_millis(100))? {
+        if is_readable(stop, Duration::ZERO)? {
+            return Err(Failure::Interrupted);
+        }
+        if has_ended() {
+            return Err(Failure::Closed);
+        }
+        if began.elapsed() > patience {
+            return Err(Failure::Unconnected { seconds: patience.as_secs() });
+        }
+    }
+    Ok(())
 }
 
 /// The guest's name for a drive.
@@ -629,6 +658,7 @@ impl Drop for WorkDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn a_panic_is_shown_from_its_first_line_on() {
@@ -654,6 +684,22 @@ mod tests {
         assert!(name(0).is_dir() && name(1).is_file() && !name(2).exists());
         let failure = WorkDirectory::next(&next, |_| name(1).join("below a file"));
         assert!(matches!(failure, Err(Failure::System { .. })));
+    }
+
+    #[test]
+    fn a_guest_that_is_slow_is_told_from_one_that_has_ended() {
+        let work = WorkDirectory::new().expect("can be made");
+        let clock = UnixListener::bind(work.path().join("clock")).expect("can be bound");
+        let (stop, stopper) = std::io::pipe().expect("can be made");
+        let wait = |ended: bool| await_guest(&clock, stop.as_fd(), Duration::ZERO, &mut || ended);
+        let failure = wait(false).expect_err("nobody has come");
+        assert!(matches!(failure, Failure::Unconnected { seconds: 0 }), "{failure}");
+        assert!(failure.to_string().contains("has not connected to its clock within 0 s"));
+        assert!(matches!(wait(true), Err(Failure::Closed)));
+        drop(stopper);
+        assert!(matches!(wait(true), Err(Failure::Interrupted)));
+        let _guest = std::os::unix::net::UnixStream::connect(work.path().join("clock"));
+        assert!(wait(true).is_ok());
     }
 
     #[test]

@@ -450,6 +450,30 @@ fn what_would_mean_something_else_is_refused_by_name() {
 }
 
 #[test]
+fn programs_that_are_not_there_are_named() {
+    let root = Root::Archive("/nonexistent/programs.cpio".into());
+    let (ended, _) = run(Guest { root, ..guest(Path::new("/bin/true"), &[]) }, "true");
+    let text = ended.expect_err("there are none").to_string();
+    assert!(text.starts_with("/nonexistent/programs.cpio: No such file"), "{text}");
+}
+
+#[test]
+fn a_setting_that_the_kernel_refuses_ends_the_guest_before_its_script() {
+    let test = "a_setting_that_the_kernel_refuses_ends_the_guest_before_its_script";
+    for kernel in guest_or_skip(test) {
+        for end in [End::PowerOff, End::Script] {
+            let guest = Guest { dirty_bytes: Some([100, 50]), end, ..guest(&kernel, &[]) };
+            let (ended, _) = run(guest, "while :; do :; done");
+            let error = ended.expect_err("are less than two pages");
+            let text = error.to_string();
+            assert!(matches!(error.failure, Failure::Refused(_)), "{text}");
+            assert!(text.starts_with("a setting was refused: "), "{text}");
+            assert!(text.contains("Invalid argument; 50 for /proc/sys/vm/dirty_bytes"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_read_into_memory_for_which_there_is_no_room_is_an_error() {
     let test = "a_read_into_memory_for_which_there_is_no_room_is_an_error";
     // A place of its own, which is full once the guest is up, as other guests would fill it.

@@ -1,4 +1,5 @@
-//! What stands on a drive: only what was written and is not zero takes memory, so drives have their real sizes.
+//! What stands on a drive. Memory is taken in pieces of 64 KiB, each when something in it is first written that is not
+//! zero, so drives have their real sizes. A piece is never given back, also when it is zero again.
 
 use std::collections::BTreeMap;
 
@@ -141,6 +142,7 @@ mod tests {
         contents.write(&mut bus, &mut room, (0, 0, part(0, 512))).expect("there is room");
         bus.memory[0..512].fill(0);
         contents.write(&mut bus, &mut room, (0, 0, part(0, 512))).expect("needs no room");
+        assert_eq!(room.used(), PIECE as u64, "a piece is never given back");
         bus.memory[0..512].fill(9);
         contents.read(&mut bus, 0, 0, part(0, 512)).expect("is in memory");
         assert_eq!(bus.memory[0..512], [0; 512]);

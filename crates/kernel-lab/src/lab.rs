@@ -42,8 +42,8 @@ enum Awaited {
     CallAnswer(usize),
     /// That the guest has heard how far it may go; then it runs at this time.
     GoesUntil(Time),
-    /// That it has heard that it runs.
-    Runs,
+    /// That it has heard that it runs; then a kick is taken that came by another way meanwhile.
+    Runs(Option<(usize, Head)>),
     /// That it has heard of an earlier event; then this drive answers its kick.
     Shortened(usize, Vec<u8>),
 }
@@ -174,6 +174,11 @@ impl Lab {
     }
 
     fn kicked(&mut self, bus: &mut dyn Bus, number: usize, head: Head) -> Result<(), Failure> {
+        if let Awaited::Runs(kick @ None) = &mut self.awaited {
+            // It has said before the kick that it runs, on another socket: what is told it now would be a second thing.
+            *kick = Some((number, head));
+            return Ok(());
+        }
         self.counts.kicks += 1;
         let now = self.clock.now(bus)?;
         for taken in self.drives[number].take(bus, now)? {
@@ -219,7 +224,8 @@ impl Lab {
         match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::GoesUntil(at) => self.run_guest(bus, at),
             Awaited::Shortened(number, answer) => bus.send_drive(number, &answer),
-            Awaited::Runs => Ok(()),
+            Awaited::Runs(None) => Ok(()),
+            Awaited::Runs(Some((number, head))) => self.kicked(bus, number, head),
             other => {
                 self.awaited = other;
                 Err(Failure::Protocol("an acknowledgement of nothing".to_owned()))
@@ -262,7 +268,7 @@ impl Lab {
         self.counts.runs += 1;
         self.clock.guest_runs(bus, at)?;
         if !self.clock.is_acknowledged() {
-            self.awaited = Awaited::Runs;
+            self.awaited = Awaited::Runs(None);
         }
         Ok(())
     }

@@ -234,6 +234,25 @@ fn a_kick_is_answered_after_the_guest_has_heard_of_its_end() {
 }
 
 #[test]
+fn a_kick_that_overtakes_the_acknowledgement_of_a_run_waits_for_it() {
+    let mut scene = Scene::new(1);
+    scene.says(REQUEST, 50);
+    scene.says(WAIT, 0);
+    scene.acknowledges(1);
+    assert_eq!(scene.sent().last(), Some(&told(RUN, 2, 50)));
+    scene.offers(0, 0, 1, 0);
+    scene.drive_says(0, &Request::Kick).expect("is in order");
+    assert_eq!(scene.sent(), []);
+    scene.acknowledges(2);
+    assert_eq!(scene.sent(), [told(FREE_UNTIL, 3, 1050)]);
+    scene.acknowledges(3);
+    assert_eq!(scene.sent(), [kick_answer(0)]);
+    assert_eq!(scene.lab.counts().kicks, 1);
+    scene.waits_it_out();
+    assert_eq!((scene.bus.records[0].arrived, scene.bus.records[0].ended), (Time(50), Time(1050)));
+}
+
+#[test]
 fn at_one_time_the_drives_go_first() {
     for (asked, drives_first) in [(1000, true), (1001, true), (999, false)] {
         let mut scene = Scene::new(1);

@@ -71,6 +71,47 @@ fn what_was_read_behind_a_resync_is_read_again() {
     }
 }
 
+/// What an array says of a range is so for each of its sectors.
+fn assert_lacking_is_of_whole_ranges(bench: &Bench, name: &str) {
+    let array = &bench.driver.array;
+    let capacity = array.capacity().0;
+    for at in 0..capacity {
+        let (said, len) = array.lacking(Sector(at), Sectors(capacity - at));
+        assert!(len.0 > 0 && at + len.0 <= capacity, "{name}: {len} at {at}");
+        for further in at..at + len.0 {
+            let (here, _) = array.lacking(Sector(further), Sectors(1));
+            assert_eq!(here, said, "{name}: {len} at {at} are not alike: {further}");
+        }
+    }
+}
+
+/// Both a resync and a rebuild stop half-way through a chunk.
+#[test]
+fn what_is_lacking_is_told_up_to_where_it_ends() {
+    for layout in layouts() {
+        let mut config = config(&layout, Limits::default());
+        config.settings.consistency = Consistency::Resync;
+        config.settings.pacing = Pacing::between(0, 51_200);
+        let mut bench = Bench::new(&config, 1);
+        bench.write_some(12);
+        bench.crash(&config, &[], Word::default());
+        bench.load_nothing_until(|bench| bench.driver.array.status().synced_to >= Sector(19));
+        bench.admin(Admin::StopBackground);
+        bench.settle_all();
+        assert!(bench.driver.array.status().synced_to < Sector(50), "{layout}");
+        assert_lacking_is_of_whole_ranges(&bench, &format!("{layout}, a resync"));
+        let mut bench = Bench::new(&config, 1);
+        bench.fail(1);
+        bench.settle();
+        assert_lacking_is_of_whole_ranges(&bench, &format!("{layout}, a member lost"));
+        bench.add(1);
+        bench.load_nothing_until(|bench| bench.driver.array.good_to(M(1)) >= Sector(19));
+        bench.admin(Admin::StopBackground);
+        bench.settle_all();
+        assert_lacking_is_of_whole_ranges(&bench, &format!("{layout}, a rebuild"));
+    }
+}
+
 #[test]
 fn what_a_rebuild_has_not_come_by_is_never_read() {
     for config in mirrors() {

@@ -5,7 +5,7 @@ use raidlab_core::contract::{
     Admin, Event, Input, IoOp, IoOutcome, Outcome, Refusal, Segment, Work,
 };
 use raidlab_core::geometry::Geometry;
-use raidlab_core::policy::ReadPolicy;
+use raidlab_core::policy::{MemberTraits, ReadPolicy};
 use raidlab_core::stack::{Stack, StackConfig};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_random::SplitMix64;
@@ -25,6 +25,25 @@ fn config(outer: Level, arrays: u16, inner: Level, drives: u16, limits: Limits) 
         limits,
         inner: vec![one; usize::from(arrays)],
     }
+}
+
+/// Drives are counted through the arrays in order, and so is what is known of them.
+#[test]
+fn each_lower_array_knows_its_own_drives() {
+    let nested: Layout = "raid1+0(3x2)".parse().expect("nested levels");
+    let mut config = Config::uniform(nested, DRIVE);
+    config.members = (0..6)
+        .map(|drive| Config::uniform(layout(Level::Raid0, 1), Sectors(64 + drive)).members[0])
+        .collect();
+    let traits =
+        |drive: u32| MemberTraits { optimal_io: Sectors(drive.into()), ..MemberTraits::default() };
+    config.traits = (1..7).map(traits).collect();
+    let stack = StackConfig::of(&config).expect("possible");
+    for (at, inner) in stack.inner.iter().enumerate() {
+        assert_eq!(inner.members, config.members[2 * at..2 * at + 2], "array {at}");
+        assert_eq!(inner.traits, config.traits[2 * at..2 * at + 2], "array {at}");
+    }
+    assert_eq!(stack.inner.len(), 3);
 }
 
 fn tight() -> Limits {

@@ -273,7 +273,7 @@ fn the_first_seconds_beside_a_rebuild_of_parity_are_called_that() {
     assert_eq!(told(&old, 0.5), None);
 }
 
-/// Files are laid out, and read into memory, before the rebuild begins that a cell tells of: none of it is over by then.
+/// Files are laid out, and read into memory, before the rebuild begins that a cell tells of: none of it is over then.
 #[test]
 fn a_rebuild_begins_with_what_is_measured() {
     let text = r#"

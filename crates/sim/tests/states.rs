@@ -130,6 +130,15 @@ fn a_drive_that_does_not_suit_changes_nothing() {
     let drives = (0..4).map(drive).collect();
     let error = World::new(&journal, drives, HostCosts::default()).map_err(kind);
     assert_eq!(error.err(), Some(SimErrorKind::Drives), "no log device");
+    // A spare stands by for every member, the largest too.
+    let mut unequal = config(Level::Linear, 2, Consistency::None);
+    unequal.members[1].sectors = Sectors(4 << 31);
+    let mut world =
+        World::new(&unequal, (0..2).map(drive).collect(), HostCosts::default()).expect("a world");
+    let small = load("ssd-sata-1tb").expect("built in").kind;
+    let refused = world.add_spare(raidlab_models::Drive::new(&small, 1)).map_err(kind);
+    assert_eq!(refused, Err(SimErrorKind::Drives), "1 TB for a member of 4 TiB");
+    world.add_spare(drive(8)).expect("8 TB");
 }
 
 /// Equal seeds, equal times, with timers, records and a rebuild under load.

@@ -376,6 +376,10 @@ fn cells_are_counted_and_timed() {
     assert_eq!((found.points, found.cells, found.is_exact), (4, 12.0, true));
     assert!(found.cell_seconds.is_some_and(|seconds| seconds > 0.0));
     assert!((1..=4).contains(&found.shards()));
+    // One round is tried of a cell, and all are told: a thousand times as many, whatever the machine does meanwhile.
+    let many = estimate(&job(&STUDY.replace("rounds = 2", "rounds = 2000")), &NEVER);
+    let [one, many] = [found, many].map(|found| found.cell_seconds.expect("was tried"));
+    assert!(many > 10.0 * one, "{many} s of 2000 rounds, {one} s of 2");
     let error = Job::parse(
         &STUDY.replace("members = 4", "members = 9"),
         "m.toml",

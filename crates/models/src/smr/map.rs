@@ -144,6 +144,18 @@ mod tests {
     use super::*;
     use raidlab_random::SplitMix64;
 
+    /// What is written again is needed no more, though what was written later lies there.
+    #[test]
+    fn the_log_begins_with_what_is_still_needed() {
+        let mut cache = MediaCache::new(32, 20);
+        for (at, len) in [(0, 8), (16, 8), (0, 4), (4, 4)] {
+            assert!(cache.has_room(len), "{at}");
+            cache.append(at, len);
+        }
+        assert_eq!(cache.oldest(), Some(16));
+        assert!(cache.has_room(16) && !cache.has_room(17), "8 of 32 go, 16 are needed");
+    }
+
     /// Against a list of sectors.
     #[test]
     fn pieces_are_where_they_were_put_last() {

@@ -390,11 +390,11 @@ impl<'a> KernelRunner<'a> {
             let plain = Class::of(spec);
             let size = study.member_size_of(key.layout).map_or(plain.bytes, |size| size.bytes());
             let scheduler = study.drives[group].scheduler.and_then(scheduler_of);
-            let class = Class {
-                bytes: size.min(plain.bytes) / 4096 * 4096,
-                scheduler: scheduler.unwrap_or(plain.scheduler),
-                ..plain
+            let plain = match scheduler {
+                Some(scheduler) => plain.with_scheduler(scheduler),
+                None => plain,
             };
+            let class = Class { bytes: size.min(plain.bytes) / 4096 * 4096, ..plain };
             let drive = Drive::new(&spec.kind, mix(&[seed, place as u64]));
             (class, Service::Modelled(drive))
         };

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use raidlab_core::{Sectors, Size};
+use raidlab_core::{Nanos, Sectors, Size};
 use raidlab_results::trust::{Traits, Trust};
+use raidlab_sim::HostCosts;
 use raidlab_study::{NO_HOST, Study};
 
 use crate::Modelled;
@@ -88,11 +89,16 @@ fn host_warning(study: &Study) -> String {
 
 fn host(modelled: &Modelled<'_>) -> BTreeMap<String, String> {
     let costs = modelled.costs();
-    let cpu = format!(
-        "{} us a request, parity of {} GB/s",
-        costs.request.0 as f64 / 1e3,
-        costs.parity_rate as f64 / 1e9
-    );
+    let cpu = match costs {
+        HostCosts { request: Nanos::ZERO, parity_rate: u64::MAX } => {
+            "requests and parity take no time".to_string()
+        }
+        HostCosts { request, parity_rate } => format!(
+            "{} us a request, parity of {} GB/s",
+            request.0 as f64 / 1e3,
+            parity_rate as f64 / 1e9
+        ),
+    };
     let mut host = Conditions::drives(modelled);
     host.insert("modelled cpu".to_string(), cpu);
     host

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use raidlab_kernel_study::fidelity;
 use raidlab_predict::{Conditions, Modelled};
 use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
@@ -22,7 +23,7 @@ pub(super) fn run(
     recorder: &mut Recorder,
     cancel: &'static AtomicBool,
 ) -> Result<Results, Failure> {
-    let modelled = Modelled::new(study, HostCosts::default());
+    let modelled = Modelled::new(study, costs(options));
     let modelled = modelled.map_err(|error| super::bad_study(options, error))?.stopping_on(cancel);
     let trace = kernel::trace(options.trace.as_deref())?;
     let modelled = match &trace {
@@ -51,6 +52,14 @@ pub(super) fn run(
     drop(modelled);
     kernel::finish(trace, options.trace.as_deref())?;
     Ok(Results { risk, ..results(study, &samples, setting)? })
+}
+
+/// What requests and parity cost a host: nothing beside a kernel, whose own work is not charged.
+fn costs(options: &Compare) -> HostCosts {
+    match options.beside.as_deref().and_then(kernel::named) {
+        Some(_) => fidelity::COSTS,
+        None => HostCosts::default(),
+    }
 }
 
 /// What the results of a run in virtual time say besides its cells.

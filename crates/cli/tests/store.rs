@@ -359,6 +359,53 @@ fn what_has_changed_is_refused_with_the_difference() {
     assert_eq!((ran.code, &*ran.stderr, ran.stdout), (Some(0), note, expected));
 }
 
+/// The study, and a drive of its own beside it, lie in a directory below the one that the command is given in.
+#[test]
+fn a_drive_file_beside_the_study_is_recorded_and_must_stay_as_it_was() {
+    let place = Place::new("drive-file", SMALL);
+    let (below, drive) =
+        (place.scratch.directory("below"), include_str!("../../../drives/nas-8tb-7200.toml"));
+    let (study, file) = (below.join("study.toml"), below.join("mine.toml"));
+    fs::write(&study, SMALL.replace("nas-8tb-7200", "mine.toml")).expect("a study");
+    fs::write(&file, drive).expect("a drive file");
+    let raidlab = |arguments: &[&str]| -> Ran {
+        let mut command = place.command(arguments);
+        command.current_dir(place.scratch.path()).output().expect("runs").into()
+    };
+    let expected = raidlab(&["compare", "below/study.toml"]).good().stdout;
+    let stored = place.store().read(&place.id()).expect("a run");
+    let files = &stored.record.conditions.drive_files;
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!((paths, &*files[0].text), (vec!["mine.toml"], drive));
+
+    let lines = place.lines();
+    fs::write(place.file(), lines[..9].join("\n") + "\n").expect("a file");
+    let line = drive.lines().position(|line| line.starts_with("rotation")).expect("a figure") + 1;
+    fs::write(&file, drive.replace("rpm = 7200", "rpm = 5400")).expect("a drive file");
+    raidlab(&["compare", "--resume"])
+        .refused(&["cannot go on", &format!("mine.toml:{line}: was `")]);
+    assert_eq!(place.lines(), lines[..9], "nothing was mixed in");
+    fs::write(&file, drive).expect("a drive file");
+    assert_eq!(raidlab(&["compare", "--resume"]).good().stdout, expected);
+}
+
+/// Measuring needs no drive file; going on with what was measured needs all that the study names.
+#[test]
+fn a_drive_file_that_cannot_be_read_is_told() {
+    let place = Place::new("no-drive-file", SMALL);
+    let file = place.scratch.file("mine.toml", include_str!("../../../drives/nas-8tb-7200.toml"));
+    place.scratch.file("study.toml", SMALL.replace("nas-8tb-7200", "mine.toml"));
+    place.raidlab(&["compare", "STUDY", "--on", "ON"]).good();
+    fs::write(place.file(), place.lines()[..9].join("\n") + "\n").expect("a file");
+    fs::remove_file(&file).expect("there");
+    let said = format!("{}: cannot read the drive file", file.display());
+    place.raidlab(&["compare", "--resume"]).refused(&[&said]);
+    let ran = place.raidlab(&["compare", "STUDY", "--on", "ON"]);
+    let warning = format!("warning: this run is not recorded: {said}");
+    assert!(ran.code == Some(0) && ran.stderr.starts_with(&warning), "{}", ran.stderr);
+    assert_eq!(place.store().ids().expect("runs").len(), 1);
+}
+
 /// Study and options come from the record, wherever it goes on from.
 #[test]
 fn a_run_goes_on_from_another_directory_and_without_its_study_file() {

@@ -178,11 +178,14 @@ impl Recorder {
             Recording::Off | Recording::On(_) => return Ok(()),
             Recording::New(store) | Recording::Stopped(store, _) => store,
         };
-        let salt = match (store.make(), &self.recording) {
-            (Ok(salt), _) => salt,
-            (Err(error), Recording::Stopped(..)) => return Err(Failure::failed(error)),
-            (Err(error), _) => {
-                self.obstacle = Some(error.to_string());
+        let known = || -> Result<(Salt, Vec<Source>), Failure> {
+            Ok((store.make().map_err(Failure::failed)?, drive_files(study)?))
+        };
+        let (salt, drive_files) = match (known(), &self.recording) {
+            (Ok(known), _) => known,
+            (Err(failure), Recording::Stopped(..)) => return Err(failure),
+            (Err(failure), _) => {
+                self.obstacle = Some(failure.what().to_string());
                 self.recording = Recording::Off;
                 return Ok(());
             }
@@ -195,7 +198,7 @@ impl Recorder {
             binary: binary.ok(),
             machine: host::machine(),
             study_file: self.source.clone(),
-            drive_files: drive_files(study),
+            drive_files,
             place: directory.map(|directory| host::place(directory, salt)),
             drives: drives(salt),
         };
@@ -362,19 +365,24 @@ fn refuse(id: &str, differences: &[String]) -> Result<(), Failure> {
     )))
 }
 
-/// The drive files that a study names, each once. What cannot be read is told by who loads them.
-fn drive_files(study: &Study) -> Vec<Source> {
+/// The drive files that a study names, each once, from where models load them.
+///
+/// # Errors
+/// When one cannot be read: what is not known cannot be compared when the run is to go on.
+fn drive_files(study: &Study) -> Result<Vec<Source>, Failure> {
     let mut files: Vec<Source> = Vec::new();
     for group in &study.drives {
         let DriveSource::Model(path) = &group.source else { continue };
-        if path.ends_with(".toml")
-            && files.iter().all(|file| file.path != *path)
-            && let Ok(text) = std::fs::read_to_string(path)
-        {
-            files.push(Source { path: path.clone(), text });
+        if !raidlab_models::is_drive_file(path) || files.iter().any(|file| file.path == *path) {
+            continue;
         }
+        let place = study.origin.directory.join(path);
+        let text = std::fs::read_to_string(&place).map_err(|error| {
+            Failure::input(format!("{}: cannot read the drive file: {error}", place.display()))
+        })?;
+        files.push(Source { path: path.clone(), text });
     }
-    files
+    Ok(files)
 }
 
 fn record(

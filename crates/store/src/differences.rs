@@ -1,7 +1,7 @@
 //! What keeps a run from going on: in what it differs from when it began.
 
 use raidlab_results::Clock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::line::{Conditions, RunRecord, Source};
 
@@ -78,6 +78,9 @@ impl Conditions {
         found.extend(files.filter_map(|(was, is)| was.difference(is)));
         found.extend(both("directory", &|one| value(&one.place)));
         found.extend(both("drives", &|one| value(&one.drives)));
+        // Not the kernel of the machine: one for each name, also where only one of both runs has guests.
+        let guest = |one: &Self| one.guest.as_ref().map_or_else(|| json!({}), value);
+        found.extend(both("guest", &guest));
         found
     }
 }

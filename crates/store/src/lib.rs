@@ -77,7 +77,7 @@ pub use differences::differences;
 pub use error::{StoreError, StoreErrorKind};
 pub use hash::{Salt, hash_file};
 pub use line::{
-    CellName, Conditions, Drive, End, Machine, Options, Outcome, Place, Resumed, RunRecord,
+    CellName, Conditions, Drive, End, Guest, Machine, Options, Outcome, Place, Resumed, RunRecord,
     SCHEMA_VERSION, Setting, Source,
 };
 pub use list::{Entry, Head, State};

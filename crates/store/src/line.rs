@@ -125,6 +125,24 @@ pub struct Conditions {
     pub place: Option<Place>,
     /// The drives: modelled ones in virtual time, else block devices in the order they were named.
     pub drives: Vec<Drive>,
+    /// What the cells' guests run; absent where cells run in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<Guest>,
+}
+
+/// What guests run. The names are those of the kernel lab, with version and hashes where it built them; another file
+/// may stand under the same name, hence the hashes of today's, as [`hash_file`](crate::hash_file) has them: null where
+/// a file cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guest {
+    /// The kernel.
+    pub kernel: String,
+    /// The hash of its image.
+    pub kernel_hash: Option<String>,
+    /// The archive of programs.
+    pub programs: String,
+    /// The hash of the archive.
+    pub programs_hash: Option<String>,
 }
 
 /// A file with what it held.

@@ -8,7 +8,7 @@ use std::process::Command;
 use raidlab_core::{MemberTotals, Nanos};
 use raidlab_results::Clock;
 use raidlab_store::{
-    Age, Conditions, Drive, Machine, Options, Outcome, PathText, RunRecord, SCHEMA_VERSION,
+    Age, Conditions, Drive, Guest, Machine, Options, Outcome, PathText, RunRecord, SCHEMA_VERSION,
     Setting, Source, State, Store, StoreError, StoreErrorKind, Writer, cell_names, date_of,
     default_directory, spelled_out,
 };
@@ -81,6 +81,53 @@ fn record(clock: Clock) -> RunRecord {
         cells: cell_names(&study),
         setting: Setting { capacities: vec![8, 16], ..Setting::default() },
     }
+}
+
+/// The conditions of a run on a kernel, and those of the same with other guests.
+fn in_guests() -> (Conditions, Guest) {
+    let guest = Guest {
+        kernel: "linux-6.12.48-1a2b".into(),
+        kernel_hash: Some("01".into()),
+        programs: "programs-3c4d.cpio".into(),
+        programs_hash: Some("02".into()),
+    };
+    let conditions = record(Clock::Virtual).conditions;
+    (Conditions { guest: Some(guest.clone()), ..conditions }, guest)
+}
+
+/// What guests run is none of the machine's: a kernel of another patch level, other programs, or another file under the
+/// same name.
+#[test]
+fn another_kernel_or_other_programs_in_guests_are_differences() {
+    let (was, guest) = in_guests();
+    let found = |is: Option<Guest>| {
+        was.differences(&Conditions { guest: is, ..was.clone() }, Clock::Virtual)
+    };
+    assert_eq!(found(Some(guest.clone())), [""; 0]);
+    let kernel = Guest { kernel: "linux-6.12.49-1a2b".into(), ..guest.clone() };
+    let said = "guest.kernel: was linux-6.12.48-1a2b, is linux-6.12.49-1a2b";
+    assert_eq!(found(Some(kernel)), [said]);
+    let programs = Guest { programs: "programs-5e6f.cpio".into(), ..guest.clone() };
+    let said = "guest.programs: was programs-3c4d.cpio, is programs-5e6f.cpio";
+    assert_eq!(found(Some(programs)), [said]);
+    let rebuilt = Guest { kernel_hash: Some("03".into()), ..guest };
+    assert_eq!(found(Some(rebuilt)), ["guest.kernel_hash: was 01, is 03"]);
+    assert_eq!(found(None).len(), 4);
+}
+
+/// Records of before say nothing of guests, and neither do those of runs without.
+#[test]
+fn a_record_without_guests_is_read() {
+    let (conditions, _) = in_guests();
+    let mut value = serde_json::to_value(&conditions).expect("JSON");
+    assert_eq!(serde_json::from_value::<Conditions>(value.clone()).expect("read"), conditions);
+    value.as_object_mut().expect("an object").remove("guest").expect("there");
+    let before: Conditions = serde_json::from_value(value).expect("read");
+    assert_eq!(before.guest, None);
+    let found = before.differences(&conditions, Clock::Virtual);
+    assert!(found.len() == 4 && found[0].starts_with("guest.kernel: was not known"), "{found:?}");
+    let text = serde_json::to_string(&before).expect("JSON");
+    assert!(!text.contains("guest"), "{text}");
 }
 
 /// A sample with something in every field; which depends on `n`.

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::Size;
+use raidlab_kernel_lab::cache;
 use raidlab_kernel_study::measured::{SENSITIVE, spread};
 use raidlab_kernel_study::{
     Binaries, Cost, KernelError, KernelLab, KernelRunner, Options, prepare, ticks_of,
 };
 use raidlab_predict::{Conditions, Trace};
 use raidlab_results::{Clock, GUEST_PROGRAMS, Results};
+use raidlab_store::{Guest, hash_file};
 use raidlab_study::{
     Runner, Sample, Samples, Study, cell_seed, cell_title, resume_rounds_parallel,
 };
@@ -100,7 +102,8 @@ pub(super) fn run(
         capacities: lab.modelled().capacities(),
     };
     let drives = lab.modelled().drives();
-    recorder.conditions(study, None, |_| record::host::modelled(study, drives))?;
+    let guest = guest(&lab, kernel);
+    recorder.conditions(study, None, Some(guest), |_| record::host::modelled(study, drives))?;
     let finished = recorder.begin(study, options, &setting, recorder.probed())?;
     let bar = Bar::new(options.outputs.quiet);
     let mut progress = follow(study, &bar, cancel);
@@ -165,6 +168,19 @@ fn warning(mut named: Vec<String>) -> Option<String> {
             named.join("; ")
         )
     })
+}
+
+/// What guests run, which must stay the same for the run to go on.
+fn guest(lab: &KernelLab<'_>, kernel: &OsStr) -> Guest {
+    let [named, programs] = lab.names();
+    let image = kernel.to_str().and_then(|kernel| cache::kernel(kernel).ok());
+    let hash = |file: Option<PathBuf>| file.and_then(|file| hash_file(&file).ok());
+    Guest {
+        kernel: named,
+        kernel_hash: hash(image),
+        programs,
+        programs_hash: hash(cache::programs()),
+    }
 }
 
 fn host(lab: &KernelLab<'_>) -> BTreeMap<String, String> {

@@ -35,7 +35,7 @@ pub(super) fn run(
         note(&warning);
     }
     let setting = setting(&modelled);
-    recorder.conditions(study, None, |_| record::host::modelled(study, modelled.drives()))?;
+    recorder.conditions(study, None, None, |_| record::host::modelled(study, modelled.drives()))?;
     let finished = recorder.begin(study, options, &setting, recorder.probed())?;
     let bar = Bar::new(options.outputs.quiet);
     let mut progress = follow(study, &bar, cancel);

@@ -74,7 +74,7 @@ pub(super) fn run(
     if !problems.is_empty() {
         return Err(consent::refused(&problems));
     }
-    recorder.conditions(study, None, |salt| host::devices(devices.each(), salt))?;
+    recorder.conditions(study, None, None, |salt| host::devices(devices.each(), salt))?;
     consent::confirm(&flags.consent, &devices.each().collect::<Vec<_>>())?;
     let mut saved = consent::save(&flags.consent, &devices.claims().iter().collect::<Vec<_>>())?;
     let drives = Drives::Devices(devices);

@@ -111,7 +111,7 @@ fn run_in(
     cancel: &'static AtomicBool,
 ) -> Result<Results, Failure> {
     check_parent(parent)?;
-    recorder.conditions(study, Some(parent), |_| Vec::new())?;
+    recorder.conditions(study, Some(parent), None, |_| Vec::new())?;
     if options.study.is_none() {
         study.title = DEFAULT_TITLE.to_string();
     }

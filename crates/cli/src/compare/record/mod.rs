@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use raidlab_results::Results;
 use raidlab_store::{
-    Conditions, Drive, Options, Outcome, PathText, RunRecord, SCHEMA_VERSION, Salt, Source, Store,
-    StoreError, Taken, Writer, cell_names, default_directory, hash_file, spelled_out,
+    Conditions, Drive, Guest, Options, Outcome, PathText, RunRecord, SCHEMA_VERSION, Salt, Source,
+    Store, StoreError, Taken, Writer, cell_names, default_directory, hash_file, spelled_out,
 };
 use raidlab_study::{
     CellKey, CellRun, DEFAULT_STUDY, DriveSource, Event, Progress, Samples, Study, cell_seed,
@@ -163,8 +163,8 @@ impl Recorder {
         Ok(self.source.clone())
     }
 
-    /// Looks at what must be the same for the run to go on: `directory` holds the member files, `drives` are those of
-    /// the run, with their serial numbers hashed by the salt.
+    /// Looks at what must be the same for the run to go on: `directory` holds the member files, `guest` is what cells
+    /// run in, `drives` are those of the run, with their serial numbers hashed by the salt.
     ///
     /// # Errors
     /// For a run that was stopped, all in what it differs.
@@ -172,6 +172,7 @@ impl Recorder {
         &mut self,
         study: &Study,
         directory: Option<&Path>,
+        guest: Option<Guest>,
         drives: impl FnOnce(Salt) -> Vec<Drive>,
     ) -> Result<(), Failure> {
         let store = match &self.recording {
@@ -201,6 +202,7 @@ impl Recorder {
             drive_files,
             place: directory.map(|directory| host::place(directory, salt)),
             drives: drives(salt),
+            guest,
         };
         if let Recording::Stopped(_, taken) = &self.recording {
             let record = &taken.stored.record;

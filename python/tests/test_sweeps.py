@@ -67,6 +67,15 @@ def test_rows_become_tables(sweep, tmp_path):
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").equals(table)
 
 
+def test_settings_are_a_column(sweep, tmp_path):
+    (workload,) = sweep["workloads"][:1]
+    told = [{**workload, "name": "w", "settings": {"block": block}} for block in ("4KiB", "64KiB")]
+    raidlab.sweep({**sweep, "workloads": [*told, {**workload, "name": "w"}]}, tmp_path / "rows", shards=2)
+    rows = raidlab.read_rows(tmp_path / "rows").to_pylist()
+    assert {row["settings"] for row in rows} == {"block=4KiB", "block=64KiB", None}
+    assert len({row["cell"] for row in rows}) == len(rows)
+
+
 def test_values_of_several_kinds_are_one_column(study, tmp_path):
     kinds = [None, True, 5, 0.5, "four", [1], {"a": 1}]
     known = raidlab._rows._Values()

@@ -31,6 +31,7 @@ struct Group {
     workload: String,
     processes: u32,
     state: String,
+    settings: String,
     metric: String,
     unit: String,
 }
@@ -85,6 +86,7 @@ impl Report {
             workload: row.workload.clone().unwrap_or_default(),
             processes: row.processes.unwrap_or_default(),
             state: row.state.clone().unwrap_or_default(),
+            settings: row.settings(),
             metric: figure.metric.clone(),
             unit: figure.unit.clone(),
         };
@@ -157,10 +159,12 @@ impl Report {
         }
         for (group, shown) in &self.groups {
             let processes = if group.processes == 1 { "process" } else { "processes" };
+            let between = if group.settings.is_empty() { "" } else { ", " };
+            let of_group = format!("{}{between}{}", group.state, group.settings);
             let _ = writeln!(
                 to,
-                "\n## {}, {} {processes}, {}: {} ({})\n",
-                group.workload, group.processes, group.state, group.metric, group.unit
+                "\n## {}, {} {processes}, {of_group}: {} ({})\n",
+                group.workload, group.processes, group.metric, group.unit
             );
             if let Some((value, what)) = &shown.best {
                 let _ = writeln!(to, "Best: {} with {what}\n", figure(*value));

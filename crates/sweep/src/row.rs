@@ -32,6 +32,9 @@ pub struct Row<'a> {
     pub processes: Option<u32>,
     /// The state of the array.
     pub state: Option<&'a str>,
+    /// What tells the workload from others of its name; absent where it has no settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<&'a BTreeMap<String, String>>,
     /// The seed of the point's study.
     pub seed: Option<u64>,
     /// How often it was run.
@@ -93,6 +96,7 @@ impl<'a> Row<'a> {
             workload: None,
             processes: None,
             state: None,
+            settings: None,
             seed: None,
             rounds: None,
             capacity: None,
@@ -155,6 +159,8 @@ pub(crate) struct ReadRow {
     pub(crate) workload: Option<String>,
     pub(crate) processes: Option<u32>,
     pub(crate) state: Option<String>,
+    #[serde(default)]
+    pub(crate) settings: BTreeMap<String, String>,
     pub(crate) seed: Option<u64>,
     pub(crate) rounds: Option<u32>,
     pub(crate) capacity: Option<u64>,
@@ -183,5 +189,11 @@ impl ReadRow {
         serde_json::from_slice(line).map_err(|error| {
             SweepError::Other(format!("a row is not as this version writes them: {error}"))
         })
+    }
+
+    /// The settings of its workload in words; empty where there are none.
+    pub(crate) fn settings(&self) -> String {
+        let each = self.settings.iter().map(|(key, value)| format!("{key}={value}"));
+        each.collect::<Vec<_>>().join(", ")
     }
 }

@@ -198,17 +198,23 @@ fn head_of<'a>(
 ) -> Row<'a> {
     let study = &one.study;
     let layout = &study.layouts[key.layout];
-    let workload = key.workload(study).map_or(raidlab_study::IDLE_REBUILD, |spec| &spec.name);
+    let spec = key.workload(study);
+    let workload = spec.map_or(raidlab_study::IDLE_REBUILD, |spec| &spec.name);
+    let settings = spec.map(|spec| &spec.settings).filter(|settings| !settings.is_empty());
     let (processes, state) = (key.processes.to_string(), key.state.name());
     // The same study with other draws is another one.
     let seed = study.seed.to_string();
-    let cell = [layout.name.as_str(), workload, &processes, state, &seed];
+    let mut cell = vec![layout.name.as_str(), workload, &processes, state, &seed];
+    // Workloads of one name differ in settings; those without keep the addresses of before.
+    let of_workload = settings.into_iter().flatten();
+    cell.extend(of_workload.flat_map(|(key, value)| [key.as_str(), value.as_str()]));
     Row {
         cell: job.address(study, &one.canonical, &cell),
         layout: Some(&layout.name),
         workload: Some(workload),
         processes: Some(key.processes),
         state: Some(state),
+        settings,
         seed: Some(study.seed),
         rounds: Some(study.rounds),
         survives: Some(layout.layout.survives()),

@@ -31,7 +31,7 @@ const BEFORE: [(&str, Kind); 10] = [
     ("capacity", Whole),
     ("survives", Whole),
 ];
-const BEHIND: [(&str, Kind); 17] = [
+const BEHIND: [(&str, Kind); 18] = [
     ("metric", Text),
     ("unit", Text),
     ("better", Text),
@@ -49,6 +49,8 @@ const BEHIND: [(&str, Kind); 17] = [
     ("bottleneck_busy", Real),
     ("note", Text),
     ("error", Text),
+    // The last, so that those who count columns find the others where they were.
+    ("settings", Text),
 ];
 
 /// A field of a line.
@@ -152,6 +154,10 @@ fn fields<'a>(row: &'a ReadRow, figure: Option<&'a ReadFigure>) -> Vec<Field<'a>
         real(row.bottleneck.as_ref().map(|one| one.busy)),
         words(row.note.as_deref()),
         words(row.error.as_deref()),
+        match row.settings() {
+            none if none.is_empty() => Field::Nothing,
+            settings => Field::Text(settings.into()),
+        },
     ]);
     fields
 }

@@ -124,6 +124,71 @@ fn another_value_changes_no_other_row() {
     assert_eq!(cells.len(), 18, "each has an address of its own");
 }
 
+/// Workloads of one name that differ in their settings only, and one without.
+fn with_settings() -> String {
+    let kind = "kind = \"random-read\", size = \"32KiB\"";
+    let one = |more: &str| format!("{{ {kind}, name = \"reads\"{more} }}");
+    let of = |block: &str, depth: &str| {
+        one(&format!(", settings = {{ block = \"{block}\", depth = \"{depth}\" }}"))
+    };
+    let workloads = [of("4KiB", "1"), of("64KiB", "1"), one("")].join(", ");
+    let text = STUDY.replace(&format!("{{ {kind} }}"), &workloads);
+    assert_ne!(text, STUDY);
+    text
+}
+
+#[test]
+fn settings_tell_cells_apart() {
+    let text = with_settings();
+    let scratch = Scratch::new("settings");
+    let job = job(&text);
+    let shards = Shards::create(&scratch.0, &job.head(1)).expect("made");
+    run_shard(&job, &shards, 1, &NEVER, false, &mut |_| {}).expect("run");
+    let rows = read(&scratch.0);
+    assert_eq!(rows.len(), 3 * 12);
+    let mut cells: Vec<&str> = rows.iter().map(|row| row["cell"].as_str().expect("text")).collect();
+    cells.sort_unstable();
+    cells.dedup();
+    assert_eq!(cells.len(), rows.len(), "each has an address of its own");
+    let of = |block: &str| serde_json::json!({ "block": block, "depth": "1" });
+    for settings in [Some(of("4KiB")), Some(of("64KiB")), None] {
+        assert_eq!(rows.iter().filter(|row| row.get("settings") == settings.as_ref()).count(), 12);
+    }
+    let (mut table, mut report) = (Vec::new(), Report::default());
+    let mut put = csv(&mut table);
+    for row in &rows {
+        let line = row.to_string();
+        report.add(line.as_bytes()).expect("a row");
+        put(line.as_bytes()).expect("a row");
+    }
+    drop(put);
+    let table = String::from_utf8(table).expect("text");
+    assert!(table.lines().next().expect("a head").ends_with(",note,error,settings"), "{table}");
+    for (end, count) in [(",\"block=4KiB, depth=1\"", 12), (",\"block=64KiB, depth=1\"", 12)] {
+        assert_eq!(table.lines().filter(|line| line.ends_with(end)).count(), count, "{table}");
+    }
+    let text = report.text("t");
+    for of in ["", ", block=4KiB, depth=1", ", block=64KiB, depth=1"] {
+        let head = format!("\n## reads, 1 process, healthy{of}: iops (1/s)\n");
+        let (_, section) = text.split_once(&head).unwrap_or_else(|| panic!("{head}: {text}"));
+        let (section, _) = section.split_once("\n## ").unwrap_or((section, ""));
+        assert!(section.contains("| all |  | 8 |"), "{head}: {section}");
+    }
+}
+
+/// The address of the first cell of the study, as it was before settings were part of any.
+const OLD_ADDRESS: &str = "f948f6ba66db7658f1db24d86e669f44";
+
+/// Cells without settings, and rows of before, are what they were.
+#[test]
+fn a_cell_without_settings_keeps_its_row() {
+    let rows = rows("without-settings", STUDY, 1);
+    assert!(rows.iter().all(|row| row.get("settings").is_none()));
+    assert_eq!(rows[0]["cell"], OLD_ADDRESS);
+    let text = report(&[line(0, "64K", "higher", 100.0, 10.0)]);
+    assert!(text.contains("\n## read, 2 processes, healthy: m (1/s)\n"), "{text}");
+}
+
 #[test]
 fn an_address_tells_draws_apart() {
     let cell = |name: &str, text: &str| rows(name, text, 1)[0]["cell"].clone();

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 #: Keys of a row that become columns of other names.
-_TABLES = ("keys", "metrics", "latency_ms", "members", "bottleneck")
+_TABLES = ("keys", "metrics", "latency_ms", "members", "bottleneck", "settings")
 
 Directories = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
@@ -70,12 +70,13 @@ def _lines(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         head[f"{name}_ms"] = (row["latency_ms"] or {}).get(name)
     head["write_amplification"] = (row["members"] or {}).get("write_amplification")
     head["bottleneck"] = (row["bottleneck"] or {}).get("resource")
+    settings = ", ".join(f"{key}={value}" for key, value in row.get("settings", {}).items()) or None
     for figure in row["metrics"] or [{}]:
         ends = {}
         for name in ("ci95", "interval90"):
             ends[f"{name}_low"], ends[f"{name}_high"] = figure.get(name) or (None, None)
         named = {name: figure.get(name) for name in ("metric", "unit", "better", "median", "samples")}
-        yield {**head, **named, **ends}
+        yield {**head, **named, **ends, "settings": settings}
 
 
 class _Values:

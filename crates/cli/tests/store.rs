@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use crate::support::{Ran, Running, SMALL, Scratch, command, names, small_on_files};
-use raidlab_results::Results;
+use raidlab_results::{Cell, Results};
 use raidlab_store::{State, Store};
 use raidlab_study::{cells, order, parse};
 
@@ -404,6 +404,35 @@ fn a_drive_file_that_cannot_be_read_is_told() {
     let warning = format!("warning: this run is not recorded: {said}");
     assert!(ran.code == Some(0) && ran.stderr.starts_with(&warning), "{}", ran.stderr);
     assert_eq!(place.store().ids().expect("runs").len(), 1);
+}
+
+/// How far a model can be trusted has a say in verdicts: those of a run that was stopped are those of one that has all
+/// these rounds, also where the modelled host is what guests were beside it.
+#[test]
+fn an_unfinished_modelled_run_is_judged_as_a_finished_one() {
+    let host = "host = { kernel = \"linux-6.12\" }\n";
+    let place = Place::new("judged", &SMALL.replace("[[drives]]", &format!("{host}[[drives]]")));
+    let shown = || {
+        let text = place.raidlab(&["show", "last", "--json", "-"]).good().stdout;
+        Results::from_json(&text).expect("a document")
+    };
+    place.raidlab(&["compare", "STUDY"]).good();
+    let done = shown();
+    let is_known = |cell: &Cell| cell.trust.as_ref().is_some_and(|trust| trust.group.is_some());
+    assert!(done.cells.iter().any(|cell| is_known(cell) && cell.verdict.is_some()));
+    let lines = place.lines();
+    let (kept, end) = lines.split_at(lines.len() - 2);
+    assert!(end[0].starts_with("{\"results\""), "{}", end[0]);
+    fs::write(place.file(), kept.join("\n") + "\n").expect("a file");
+    assert_eq!(shown().cells, done.cells);
+
+    let named = host.replace('"', "\\\"").replace('\n', "\\n");
+    let beside = "\"filesystem\":null,\"beside\":\"kernel:6.12\"";
+    let first = kept[0].replacen(&named, "", 1).replacen("\"filesystem\":null", beside, 1);
+    assert_eq!(first.len(), kept[0].len() - named.len() + beside.len() - 17, "{first}");
+    let kept = [&[first], &kept[1..]].concat();
+    fs::write(place.file(), kept.join("\n") + "\n").expect("a file");
+    assert_eq!(shown().cells, done.cells);
 }
 
 /// Study and options come from the record, wherever it goes on from.

@@ -90,10 +90,7 @@ pub(super) fn as_placed(study: &mut Study, options: &Compare) -> Result<(), Fail
     let Some(place) = options.beside.as_deref().filter(|_| options.on == VIRTUAL) else {
         return Ok(());
     };
-    if let Some(kernel) = kernel::named(place) {
-        // Its drives are the model's, and its guests are what the modelled host is to be.
-        prepare(study).map_err(kernel::failure)?;
-        as_kernel(study, &kernel.to_string_lossy());
+    if as_guests(study, options)? {
         return Ok(());
     }
     let sizes = real::member_sizes(study, options, place)?;
@@ -101,6 +98,16 @@ pub(super) fn as_placed(study: &mut Study, options: &Compare) -> Result<(), Fail
         named.member_size = Some(size);
     }
     Ok(())
+}
+
+/// Makes modelled hosts what the guests are that the study runs in beside; whether there are any. Their drives are the
+/// model's.
+pub(super) fn as_guests(study: &mut Study, options: &Compare) -> Result<bool, Failure> {
+    let beside = options.beside.as_deref().filter(|_| options.on == VIRTUAL);
+    let Some(kernel) = beside.and_then(kernel::named) else { return Ok(false) };
+    prepare(study).map_err(kernel::failure)?;
+    as_kernel(study, &kernel.to_string_lossy());
+    Ok(true)
 }
 
 /// Refuses what cannot be modelled.

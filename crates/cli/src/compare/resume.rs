@@ -8,7 +8,7 @@ use raidlab_store::{RunRecord, Store, StoreError, StoreErrorKind, Stored, cell_n
 use raidlab_study::{Samples, Study};
 
 use super::record::{self, Recorder};
-use super::{both, load, real};
+use super::{both, kernel, load, real};
 use crate::args::{Color, Compare, Consent, Devices, StoreDirectory};
 use crate::exports::Exports;
 use crate::failure::Failure;
@@ -106,7 +106,12 @@ fn study(record: &RunRecord) -> Result<Study, Failure> {
             let bytes: Vec<u64> = drives.filter_map(|drive| drive.size).collect();
             real::as_recorded(&mut study, &options, (&record.title, &bytes), record.probed)?;
         }
-        Clock::Virtual => both::sized(&mut study, &options, record.probed)?,
+        Clock::Virtual => {
+            both::sized(&mut study, &options, record.probed)?;
+            // As it ran, but for the sizes of members, which only running needs: drives may be gone.
+            both::as_guests(&mut study, &options)?;
+            study.modelled = kernel::named(&options.on).is_none();
+        }
     }
     if cell_names(&study) != record.cells {
         let (id, by) = (&record.id, &record.conditions.raidlab);

@@ -348,8 +348,10 @@ fn share_draws(one: &Results, other: &Results, workload: &str) -> bool {
 
 /// The floor of a cell, which one of the baseline has from those that are compared with it, in percent.
 fn floor_of(results: &Results, cell: &Cell) -> f64 {
-    let row = results.row(&cell.workload, cell.processes, &cell.state);
-    let beside = row.filter(|one| one.metric == cell.metric && one.settings == cell.settings);
+    let beside = results.cells.iter().filter(|one| {
+        (&one.workload, one.processes, &one.state, &one.metric, &one.settings)
+            == (&cell.workload, cell.processes, &cell.state, &cell.metric, &cell.settings)
+    });
     let known = beside.filter_map(|one| one.floor_percent).reduce(f64::max);
     cell.floor_percent.or(known).unwrap_or(match results.clock {
         Clock::Virtual => NOISE_VIRTUAL * 100.0,

@@ -71,7 +71,8 @@ impl Results {
     }
 
     /// The cells of one workload, process count and state in the metric that comes first: one per layout that has it.
-    /// A further figure stands in for it only where no layout has another.
+    /// A further figure stands in for it only where no layout has another. Of workloads of one name, which differ in
+    /// their settings, it is the one whose cell comes first.
     pub fn row<'a, 'k>(
         &'a self,
         workload: &'k str,
@@ -83,10 +84,8 @@ impl Results {
         };
         let first = self.cells.iter().filter(is_here).find(|cell| !cell.detail);
         let first = first.or_else(|| self.cells.iter().find(is_here));
-        let metric = first.map(|cell| row_metric(&cell.metric));
-        self.cells
-            .iter()
-            .filter(is_here)
-            .filter(move |cell| Some(row_metric(&cell.metric)) == metric)
+        let key = |cell: &'a Cell| (row_metric(&cell.metric), &cell.settings);
+        let first = first.map(key);
+        self.cells.iter().filter(is_here).filter(move |cell| Some(key(cell)) == first)
     }
 }

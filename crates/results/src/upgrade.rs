@@ -74,8 +74,8 @@ fn judge(results: &mut Results) {
             let first = &results.cells[row[0]];
             let metrics = (row_metric(&first.metric), row_metric(&cell.metric));
             metrics.0 == metrics.1
-                && (&first.workload, first.processes, &first.state)
-                    == (&cell.workload, cell.processes, &cell.state)
+                && (&first.workload, first.processes, &first.state, &first.settings)
+                    == (&cell.workload, cell.processes, &cell.state, &cell.settings)
         };
         match rows.iter_mut().find(is_of) {
             Some(row) => row.push(at),

@@ -2,7 +2,7 @@
 
 use crate::support::{Random, cell, document};
 use raidlab_results::diff::{Change, Counts, Diff, DiffKind, FALSE_SHARE};
-use raidlab_results::{Better, Clock, GUEST_PROGRAMS, Origin, Replays, Results};
+use raidlab_results::{Better, Cell, Clock, GUEST_PROGRAMS, Origin, Replays, Results};
 
 fn of(before: &Results, after: &Results) -> Diff {
     let (before, after) = (std::slice::from_ref(before), std::slice::from_ref(after));
@@ -116,6 +116,31 @@ fn the_floor_is_the_cells_or_the_callers() {
     after.cells.push(cell("two", &near(50.0, 6)));
     after.cells[1].floor_percent = Some(4.5);
     assert_eq!(of(&before, &after).cells[0].floor_percent, 4.5);
+}
+
+/// The row of a baseline's cell is that of its own settings and figure, whatever stands before it.
+#[test]
+fn the_floor_of_a_baseline_is_that_of_its_own_row() {
+    let of_row = |layout: &str, block: &str, metric: &str, floor: Option<f64>| Cell {
+        settings: [("block".to_owned(), block.to_owned())].into(),
+        metric: metric.into(),
+        floor_percent: floor,
+        ..cell(layout, &near(100.0, 6))
+    };
+    let rows = [("4KiB", "iops", 2.0), ("64KiB", "iops", 4.0), ("64KiB", "mib_per_s", 4.5)];
+    let cells = rows.iter().flat_map(|(block, metric, floor)| {
+        [of_row("one", block, metric, None), of_row("two", block, metric, Some(*floor))]
+    });
+    let document = document(Clock::Real, cells.collect());
+    let diff = of(&document, &document);
+    assert_eq!(diff.cells.len(), 6);
+    for (block, metric, floor) in rows {
+        let mut own = diff
+            .cells
+            .iter()
+            .filter(|cell| (&*cell.name.settings["block"], &*cell.name.metric) == (block, metric));
+        assert!(own.all(|cell| cell.floor_percent == floor), "{block}, {metric}");
+    }
 }
 
 #[test]

@@ -180,6 +180,12 @@ fn the_best_cell() {
     assert_eq!(best(&results, 1).as_deref(), Some("single"));
     assert_eq!(results.cell("raid5(4)", "dd", 1, "healthy").unwrap().median, 400.0);
     assert_eq!(results.cell("raid5(4)", "dd", 2, "healthy"), None);
+    // Those of a workload of the same name with other settings are of another row.
+    let mut other = cell("raid0(4)", 1, 50.0);
+    other.settings.insert("block".into(), "4KiB".into());
+    results.cells.push(Cell { better: Better::Lower, ..other });
+    assert_eq!(best(&results, 1).as_deref(), Some("single"));
+    assert_eq!(results.row("dd", 1, "healthy").count(), 3);
 }
 
 /// A given cell with this error in percent.

@@ -1,6 +1,6 @@
 //! Documents of earlier schema versions.
 
-use raidlab_results::{Clock, Replays, Results, ResultsErrorKind, Verdict, upgrade};
+use raidlab_results::{Cell, Clock, Replays, Results, ResultsErrorKind, Verdict, upgrade};
 use serde_json::{Value, json};
 
 use crate::support;
@@ -57,6 +57,38 @@ fn version_1_is_judged_anew() {
         // Once is enough.
         assert_eq!(upgrade(&new).expect("understood"), new);
     }
+}
+
+/// Workloads of one name that differ in their settings are rows of their own: each has its own baseline and best.
+#[test]
+fn rows_of_other_settings_are_judged_apart() {
+    let mut old = of_version_1(Clock::Virtual);
+    let cells = old["cells"].as_array().expect("cells").clone();
+    let with = |block: &str, factor: f64| {
+        let mut cells = cells.clone();
+        for cell in &mut cells {
+            cell["settings"] = json!({ "block": block });
+            let samples = cell["samples"].as_array_mut().expect("samples");
+            for sample in samples {
+                *sample = json!(sample.as_f64().expect("a number") * factor);
+            }
+        }
+        cells
+    };
+    // In blocks of 64 KiB all of it is ten times as fast.
+    old["cells"] = json!([with("4KiB", 1.0), with("64KiB", 10.0)].concat());
+    let new = upgrade(&old.to_string()).expect("understood");
+    let results = Results::from_json(&new).expect("of today");
+    let (small, large) = results.cells.split_at(4);
+    for (small, large) in small.iter().zip(large) {
+        assert_eq!(small.verdict, large.verdict, "{}", small.layout);
+        assert_eq!(small.may_be_best, large.may_be_best, "{}", small.layout);
+        let percent = |cell: &Cell| cell.percent_vs_baseline.expect("compared");
+        assert!((percent(small) - percent(large)).abs() < 1e-9, "{}", small.layout);
+    }
+    assert_eq!(large[0].percent_vs_baseline, Some(0.0), "the baseline of its own row");
+    let best: Vec<bool> = results.cells.iter().map(|cell| cell.may_be_best).collect();
+    assert_eq!(best, [false, true, false, false, false, true, false, false]);
 }
 
 #[test]

@@ -9,14 +9,12 @@ use std::sync::atomic::AtomicBool;
 use raidlab_core::Size;
 use raidlab_kernel_lab::cache;
 use raidlab_kernel_study::measured::{SENSITIVE, spread};
-use raidlab_kernel_study::{
-    Binaries, Cost, KernelError, KernelLab, KernelRunner, Options, prepare, ticks_of,
-};
+use raidlab_kernel_study::{Binaries, Cost, KernelError, KernelLab, Options, prepare, ticks_of};
 use raidlab_predict::{Conditions, Trace};
 use raidlab_results::{Clock, GUEST_PROGRAMS, Results};
 use raidlab_store::{Guest, hash_file};
 use raidlab_study::{
-    Runner, Sample, Samples, Study, cell_seed, cell_title, resume_rounds_parallel,
+    CellKey, Runner, Sample, Samples, Study, cell_seed, cell_title, resume_rounds_parallel,
 };
 
 use super::record::{self, Recorder};
@@ -113,16 +111,46 @@ pub(super) fn run(
     };
     let samples = resume_rounds_parallel(study, finished, threads, || lab.runner(), &mut told);
     let samples = samples.map_err(failure);
-    let sensitive = samples.as_ref().ok().filter(|samples| !samples.aborted);
-    let sensitive = sensitive.map(|samples| sensitive_cells(study, samples, lab.runner(), &bar));
+    let looked = samples.as_ref().ok().filter(|samples| !samples.aborted).map(|samples| {
+        let runner = lab.runner();
+        let run = |cost, key: &CellKey, seed| runner.with_cost(cost).run(key, 0, seed);
+        sensitive_cells(study, samples, run, &bar)
+    });
     bar.clear();
     let samples = samples?;
-    setting.warnings.extend(sensitive.transpose()?.flatten());
-    recorder.ran(&samples);
+    let looked = looked.transpose()?;
+    // All rounds may be there: a run whose last look was stopped is not done before it goes on with that.
+    if looked != Some(Looked::Stopped) {
+        recorder.ran(&samples);
+    }
+    setting.warnings.extend(looked.and_then(Looked::warning));
     let risk = risk::on_modelled(study, drives, &samples, threads);
     drop(lab);
     finish(trace, options.trace.as_deref())?;
     Ok(Results { risk, ..results(study, &samples, setting)? })
+}
+
+/// What running cells with other processors came to.
+#[derive(Debug, PartialEq)]
+enum Looked {
+    /// All were run; a warning where some depend on the processor.
+    AtAll(Option<String>),
+    /// It was stopped.
+    Stopped,
+}
+
+impl Looked {
+    /// What a reader must know.
+    fn warning(self) -> Option<String> {
+        match self {
+            Self::AtAll(warning) => warning,
+            Self::Stopped => Some(
+                "stopped before it was known which cells depend on the processor: none of them is \
+                 named here (docs/kernel-lab.md)"
+                    .into(),
+            ),
+        }
+    }
 }
 
 /// Runs each cell of the first round again with a free processor and with one that is four times as slow; tells which
@@ -130,9 +158,9 @@ pub(super) fn run(
 fn sensitive_cells(
     study: &Study,
     samples: &Samples,
-    runner: KernelRunner<'_>,
+    mut run: impl FnMut(Cost, &CellKey, u64) -> Result<Sample, KernelError>,
     bar: &Bar,
-) -> Result<Option<String>, Failure> {
+) -> Result<Looked, Failure> {
     let mut named = Vec::new();
     for (at, (key, of_cell)) in samples.cells.iter().zip(&samples.samples).enumerate() {
         let Some(plain) = of_cell.first().and_then(Sample::headline) else { continue };
@@ -141,9 +169,9 @@ fn sensitive_cells(
         let seed = cell_seed(study, key, 0);
         let mut values = vec![plain];
         for cost in Cost::OTHERS {
-            match runner.with_cost(cost).run(key, 0, seed) {
+            match run(cost, key, seed) {
                 Ok(sample) => values.extend(sample.headline()),
-                Err(KernelError::Interrupted) => return Ok(None),
+                Err(KernelError::Interrupted) => return Ok(Looked::Stopped),
                 Err(error) => return Err(failure(error)),
             }
         }
@@ -152,7 +180,7 @@ fn sensitive_cells(
             named.push(format!("{title} ({:.0} %)", spread * 100.0));
         }
     }
-    Ok(warning(named))
+    Ok(Looked::AtAll(warning(named)))
 }
 
 fn warning(mut named: Vec<String>) -> Option<String> {
@@ -212,6 +240,9 @@ fn settings(study: &Study, lab: &KernelLab<'_>) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use raidlab_core::Nanos;
+    use raidlab_study::{CellRun, Rebuild};
+
     use super::*;
 
     #[test]
@@ -219,6 +250,40 @@ mod tests {
         assert_eq!(named("kernel:6.12".as_ref()), Some("6.12".as_ref()));
         assert_eq!(named("virtual".as_ref()), None);
         assert!(options("".as_ref()).is_err());
+    }
+
+    /// Stopped is something else than looked at with nothing found.
+    #[test]
+    fn a_look_that_was_stopped_is_told_so() {
+        let text = r#"
+            title = "test"
+            drives = [{ name = "nas", model = "nas-8tb-7200", count = 2 }]
+            layouts = [{ level = "raid1", members = 2 }]
+            workloads = [{ kind = "dd-read", size = "1MiB" }]
+        "#;
+        let study = raidlab_study::parse(text, "test").unwrap_or_else(|error| panic!("{error}"));
+        let done = Rebuild { elapsed: Nanos(1), done: 1.0 };
+        let sample = |value| Sample::of_rebuild(value, done);
+        let runs = raidlab_study::cells(&study).len();
+        let run = |cell| CellRun { round: 0, cell, sample: sample(100.0) };
+        let samples = Samples::of_complete_rounds(&study, (0..runs).map(run).collect());
+        let bar = Bar::new(true);
+        let look = |others: &[Option<f64>]| {
+            let mut others = others.iter().cycle();
+            let run = |_, _: &CellKey, _| {
+                let value = others.next().copied().flatten();
+                value.map(sample).ok_or(KernelError::Interrupted)
+            };
+            sensitive_cells(&study, &samples, run, &bar).expect("looked at")
+        };
+        assert_eq!(look(&[Some(100.0), Some(101.0)]), Looked::AtAll(None));
+        let found = look(&[Some(110.0), Some(90.0)]);
+        assert!(found.warning().is_some_and(|text| text.starts_with("CPU-sensitive: ")));
+        for others in [&[None][..], &[Some(100.0), None]] {
+            let found = look(others);
+            assert_eq!(found, Looked::Stopped);
+            assert!(found.warning().is_some_and(|text| text.starts_with("stopped before ")));
+        }
     }
 
     #[test]

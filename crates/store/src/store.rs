@@ -10,7 +10,7 @@ use crate::date::{Date, date_of};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::hash::Salt;
 use crate::line::RunRecord;
-use crate::list::{Entry, State, head};
+use crate::list::{Entry, Head, State, head};
 use crate::read::Stored;
 use crate::write::{Taken, Writer, lock, locked};
 
@@ -192,17 +192,24 @@ impl Store {
         }
     }
 
-    /// The newest run that did not come to its end.
+    /// The newest run that did not come to its end, and that nobody is writing.
     ///
     /// # Errors
-    /// [`StoreErrorKind::NotThere`] when all did.
+    /// [`StoreErrorKind::NotThere`] when all did; [`StoreErrorKind::Locked`] when those that did not are being written.
     pub fn last_unfinished(&self) -> Result<String, StoreError> {
+        let mut running = None;
         for id in self.ids()?.into_iter().rev() {
             match head(&self.path(&id)) {
+                Ok(Head { state: State::Running, .. }) => {
+                    running.get_or_insert(id);
+                }
                 Ok(head) if head.state != State::Done => return Ok(id),
                 // What cannot be read cannot go on.
                 Ok(_) | Err(_) => {}
             }
+        }
+        if let Some(id) = running {
+            return Err(locked(&self.path(&id)));
         }
         let what = format!("{}: no run is unfinished", self.directory.display());
         Err(StoreError::new(StoreErrorKind::NotThere, what))

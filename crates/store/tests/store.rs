@@ -441,9 +441,10 @@ fn a_second_writer_is_refused_with_the_process_of_the_first() {
         (head.state.clone(), head.rounds, head.most_rounds)
     };
     assert_eq!(state(&store), (State::Running, 1, 3));
-    assert_eq!(store.last_unfinished().expect("this one"), id);
+    assert!(store.last_unfinished().expect_err("taken").to_string().contains(&who));
     assert_eq!(fs::read(path(&store, &id)).expect("there"), before);
     drop(writer);
+    assert_eq!(store.last_unfinished().expect("this one"), id);
     assert_eq!(state(&store), (State::Killed, 1, 3));
     store.remove(&id).expect("nobody has it");
     assert_eq!(store.ids().expect("a list"), [""; 0]);
@@ -613,4 +614,25 @@ fn the_last_unfinished_run_is_the_newest_that_is_not_done() {
     assert_eq!(store.last_unfinished().expect("one"), open);
     whole(&store);
     assert_eq!(store.last_unfinished().expect("one"), open);
+}
+
+/// One that another process writes does not hide an older one that was stopped; alone it is told.
+#[test]
+fn the_last_unfinished_run_is_none_that_is_being_written() {
+    let (_scratch, store) = Scratch::new("being-written");
+    let stopped = store.begin(record(Clock::Virtual)).expect("begun").id().to_owned();
+    let mut newer = store.begin(record(Clock::Virtual)).expect("begun");
+    assert_eq!(store.last_unfinished().expect("the older one"), stopped);
+    write(&mut newer, 0..1);
+    assert_eq!(store.last_unfinished().expect("the older one"), stopped);
+    // Somebody goes on with the older one, too.
+    let taken = store.take(&stopped).expect("free");
+    let error = store.last_unfinished().expect_err("both are being written");
+    assert_eq!(error.kind, StoreErrorKind::Locked);
+    // Those of one 1,024th of a second may be in any order.
+    let newest = stopped.max(newer.id().to_owned());
+    assert!(error.to_string().contains(&newest), "{error}");
+    drop(taken);
+    drop(newer);
+    assert_eq!(store.last_unfinished().expect("the newest"), newest);
 }

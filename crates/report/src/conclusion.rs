@@ -11,7 +11,7 @@ mod limits;
 mod order;
 mod redundancy;
 
-use raidlab_results::document::{Better, Cell, Clock, Results};
+use raidlab_results::document::{Better, Cell, Clock, Results, Verdict};
 use raidlab_results::trust::CellTrust;
 
 use crate::shown;
@@ -132,7 +132,7 @@ fn least_gain(view: &View<'_>, cells: [&Cell; 2]) -> f64 {
 }
 
 /// Whether a cell is better than another beyond doubt: intervals apart, and by more than means something, and by this
-/// factor.
+/// factor; and its verdict says nothing else, where it was compared with that one.
 fn is_clearly_better(view: &View<'_>, cell: &Cell, than: &Cell, factor: f64) -> bool {
     let (Some([low, high]), Some([other_low, other_high])) = (cell.ci95, than.ci95) else {
         return false;
@@ -141,7 +141,19 @@ fn is_clearly_better(view: &View<'_>, cell: &Cell, than: &Cell, factor: f64) -> 
         Better::Higher => low > other_high,
         Better::Lower => high < other_low,
     };
-    apart && gain(cell, than) >= least_gain(view, [cell, than]).max(factor)
+    apart
+        && gain(cell, than) >= least_gain(view, [cell, than]).max(factor)
+        && !is_undecided(view, cell, than)
+        && !is_undecided(view, than, cell)
+}
+
+/// Whether a cell was compared with another, the baseline of its row, and nothing was shown.
+fn is_undecided(view: &View<'_>, cell: &Cell, base: &Cell) -> bool {
+    let same_row = (&cell.workload, cell.processes, &cell.state, &cell.settings)
+        == (&base.workload, base.processes, &base.state, &base.settings);
+    same_row
+        && view.results.baseline == [base.layout.clone()]
+        && matches!(cell.verdict, Some(Verdict::NotResolved | Verdict::Equal))
 }
 
 /// `729 against 486 MiB/s`.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::common;
 use raidlab_report::{About, Conclusion, Exporter, Terminal, conclusions, number};
-use raidlab_results::document::{Better, Bottleneck, Cell, Clock, Results};
+use raidlab_results::document::{Better, Bottleneck, Cell, Clock, Results, Verdict};
 use raidlab_results::trust::CellTrust;
 
 /// Rules' own numbers: shares of the time that count as busy, what medians and models are near by.
@@ -187,7 +187,7 @@ fn what_redundancy_costs_is_told_beside_as_much_room() {
     });
     let [text] = &told(&mirror)[..] else { panic!("a sentence") };
     assert!(
-        text.starts_with("Giving up redundancy gains nothing in any of 4\u{a0}rows: "),
+        text.starts_with("No gain by giving up redundancy is shown in any of 4\u{a0}rows: "),
         "{text}"
     );
 }
@@ -212,14 +212,49 @@ fn what_redundancy_costs_is_no_less_than_the_model_can_tell() {
                  lost drive, beside single (220 against 200 MiB/s); in 1 of 2 rows no gain is shown.";
     assert_eq!(told(&results), [gains]);
     results.cells[3].trust = Some(trust(15));
-    let none = "Giving up redundancy gains no more than 25.0 %, below which differences mean nothing, in any of \
-                2 rows: the most is +20 % on raid0(4) beside single at dd-write with 1 process (240 against \
-                200 MiB/s).";
+    let none = "No gain by giving up redundancy is shown in any of 2 rows, as differences below 25.0 % mean nothing: \
+                the most is +20 % on raid0(4) beside single at dd-write with 1 process (240 against 200 MiB/s).";
     assert_eq!(told(&results), [none]);
     for cell in &mut results.cells {
         cell.trust = Some(CellTrust::default());
     }
     assert_eq!(told(&results), [""; 0], "nothing can be told");
+}
+
+/// What the rounds do not show is no gain, however far apart medians are.
+#[test]
+fn what_redundancy_costs_is_told_only_where_the_rounds_show_it() {
+    let faster = |layout: &str, _: &str, _| if layout == "single" { 1.0 } else { 1.04 };
+    let mut sure = rows(&["healthy"], &[1], faster);
+    sure.layouts[0].survives = 1;
+    let told = |results: &Results| said(results, About::Redundancy);
+    let gains = "Giving up redundancy gains most at dd-write with 1 process: +4.0 % on raid0(4), which survives no \
+                 lost drive, beside single (208 against 200 MiB/s); in 0 of 1 row no gain is shown.";
+    assert_eq!(told(&sure), [gains]);
+    let none = "No gain by giving up redundancy is shown in any of 1 row: the most is +4.0 % on raid0(4) beside single \
+                at dd-write with 1 process (208 against 200 MiB/s).";
+    let mut overlapping = sure.clone();
+    for cell in &mut overlapping.cells {
+        cell.ci95 = Some([cell.median * 0.9, cell.median * 1.1]);
+    }
+    assert_eq!(told(&overlapping), [none]);
+    // The table calls it not resolved, and so does the sentence.
+    let mut undecided = sure.clone();
+    undecided.cells[1].verdict = Some(Verdict::NotResolved);
+    assert_eq!(told(&undecided), [none]);
+    undecided.baseline = vec!["raid0(4)".into()];
+    undecided.cells[0].verdict = Some(Verdict::NotResolved);
+    assert_eq!(told(&undecided), [none]);
+    // One round shows nothing, in whichever direction.
+    for (median, change) in [(300.0, "most is +50 %"), (100.0, "nearest is -50 %")] {
+        let mut one = one_row(&[("single", 200.0), ("raid0(4)", median)], 1);
+        one.layouts[0].survives = 1;
+        let expected = format!(
+            "No gain by giving up redundancy is shown in any of 1 row, by too few rounds to be sure: the {change} on \
+             raid0(4) beside single at dd-write with 1 process ({median} against 200 MiB/s)."
+        );
+        assert_eq!(told(&one), [expected]);
+    }
 }
 
 /// A sentence about who is ahead has somebody ahead.
@@ -503,4 +538,40 @@ fn what_a_lost_drive_costs_is_told_of_the_worst_and_the_best() {
         (one.text.replace(['\u{a0}', '\u{202f}'], " "), one.cells.len()),
         (format!("{start}."), 2)
     );
+}
+
+/// A loss that the rounds do not show is none, as it may be a gain with other seeds.
+#[test]
+fn what_a_lost_drive_costs_is_told_only_where_the_rounds_show_it() {
+    let degraded = |single: f64, raid0: f64| {
+        rows(&["healthy", "degraded"], &[1], move |layout: &str, state: &str, _: u32| {
+            match (layout, state) {
+                (_, "healthy") => 1.0,
+                ("single", _) => single,
+                _ => raid0,
+            }
+        })
+    };
+    let told = |results: &Results| said(results, About::Failure);
+    let mut results = degraded(0.87, 0.8);
+    let start =
+        "With 1 process, degraded, raid0(4) keeps 80 % of its healthy speed (160 MiB/s after 200)";
+    assert_eq!(told(&results), [format!("{start}, single 87 % (174 MiB/s after 200).")]);
+    results.cells[2].ci95 = Some([150.0, 201.0]);
+    let unsure = format!("{start}; on single no loss is shown (174 MiB/s after 200).");
+    assert_eq!(told(&results), [unsure]);
+    // The larger loss is not the one that is shown.
+    results.cells[2].ci95 = Some([173.0, 175.0]);
+    results.cells[3].ci95 = Some([150.0, 201.0]);
+    let other = "With 1 process, degraded, single keeps 87 % of its healthy speed (174 MiB/s after 200); \
+                 on raid0(4) no loss is shown (160 MiB/s after 200).";
+    assert_eq!(told(&results), [other]);
+    results.cells[2].ci95 = None;
+    assert_eq!(told(&results), [""; 0]);
+    // Nor is it one that is shown to be faster.
+    let mut results = degraded(0.5, 1.25);
+    results.cells[3].ci95 = Some([199.0, 300.0]);
+    let text = "With 1 process, degraded, single keeps 50 % of its healthy speed (100 MiB/s after 200); \
+                on raid0(4) no loss is shown (250 MiB/s after 200).";
+    assert_eq!(told(&results), [text]);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use raidlab_results::document::Cell;
 
-use super::{About, Conclusion, gain, is_work};
+use super::{About, Conclusion, gain, is_clearly_better, is_work};
 use crate::view::{Row, Section, View};
 use crate::{number, shown};
 
@@ -15,6 +15,7 @@ const LEAST_LOSS: f64 = 1.05;
 type Pair<'a> = (&'a Cell, &'a Cell);
 
 /// For each state but healthy the row in which a layout loses most, with that layout and the one that loses least.
+/// A loss is one that the rounds show.
 pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
     let rows = view.sections.iter().flat_map(|section| &section.rows);
     let states: BTreeSet<&str> =
@@ -26,7 +27,7 @@ fn of_state<'a>(view: &View<'a>, state: &str) -> Option<Conclusion<'a>> {
     let mut found: Option<Conclusion<'a>> = None;
     for section in view.sections.iter().filter(|section| is_work(section)) {
         for row in section.rows.iter().filter(|row| row.state == state) {
-            let Some(one) = of_row(section, row) else { continue };
+            let Some(one) = of_row(view, section, row) else { continue };
             if found.as_ref().is_none_or(|found| one.effect > found.effect) {
                 found = Some(one);
             }
@@ -35,7 +36,7 @@ fn of_state<'a>(view: &View<'a>, state: &str) -> Option<Conclusion<'a>> {
     found
 }
 
-fn of_row<'a>(section: &Section<'a>, row: &Row<'a>) -> Option<Conclusion<'a>> {
+fn of_row<'a>(view: &View<'_>, section: &Section<'a>, row: &Row<'a>) -> Option<Conclusion<'a>> {
     let healthy = section.rows.iter().find(|one| {
         one.state == "healthy" && (one.processes, one.settings) == (row.processes, row.settings)
     })?;
@@ -43,41 +44,44 @@ fn of_row<'a>(section: &Section<'a>, row: &Row<'a>) -> Option<Conclusion<'a>> {
     let mut pairs: Vec<Pair<'a>> =
         both.filter(|(one, other)| one.median > 0.0 && other.median > 0.0).collect();
     pairs.sort_by(|one, other| kept(*one).total_cmp(&kept(*other)));
-    let (worst, best) = (*pairs.first()?, *pairs.last()?);
-    let values = |(healthy, now): Pair<'_>| {
-        let after = shown::value(healthy);
-        format!("{} after {after}", shown::value_with_unit(now, section.unit))
-    };
-    let keeps = |pair: Pair<'_>| format!("{} ({})", number::share(kept(pair)), values(pair));
-    let rest = match pairs.len() {
-        1 => String::new(),
-        _ if kept(best) > LEAST_LOSS => {
-            let faster = number::percent((kept(best) - 1.0) * 100.0);
-            format!("; {} is faster than healthy, {faster} ({})", best.1.layout, values(best))
-        }
-        _ => format!(", {} {}", best.1.layout, keeps(best)),
-    };
-    let mut cells = vec![worst.0, worst.1];
-    if pairs.len() > 1 {
-        cells.extend([best.0, best.1]);
-    }
+    let is_loss = |(healthy, now): &Pair<'_>| is_clearly_better(view, healthy, now, LEAST_LOSS);
+    let at = pairs.iter().position(is_loss)?;
+    let worst = pairs.remove(at);
+    // What is left is a layout each of its own.
+    let best = pairs.last().copied();
     let effect = 1.0 / kept(worst);
-    if effect < LEAST_LOSS {
-        return None;
-    }
     Some(Conclusion {
         about: About::Failure,
         section: Some(section.title.clone()),
         text: format!(
-            "With {}, {} keeps {} of its healthy speed ({}){rest}.",
+            "With {}, {} keeps {} of its healthy speed ({}){}.",
             row.label(),
             worst.1.layout,
             number::share(kept(worst)),
-            values(worst)
+            values(worst, section.unit),
+            best.map_or_else(String::new, |best| rest(view, best, section.unit))
         ),
-        cells,
+        cells: [worst].into_iter().chain(best).flat_map(|(one, other)| [one, other]).collect(),
         effect,
     })
+}
+
+/// How the layout fares that loses least.
+fn rest(view: &View<'_>, best: Pair<'_>, unit: &str) -> String {
+    let ((healthy, now), values) = (best, values(best, unit));
+    if is_clearly_better(view, now, healthy, LEAST_LOSS) {
+        let faster = number::percent((kept(best) - 1.0) * 100.0);
+        return format!("; {} is faster than healthy, {faster} ({values})", now.layout);
+    }
+    if is_clearly_better(view, healthy, now, 1.0) {
+        return format!(", {} {} ({values})", now.layout, number::share(kept(best)));
+    }
+    format!("; on {} no loss is shown ({values})", now.layout)
+}
+
+/// `160 MiB/s after 200`.
+fn values((healthy, now): Pair<'_>, unit: &str) -> String {
+    format!("{} after {}", shown::value_with_unit(now, unit), shown::value(healthy))
 }
 
 /// The share of its speed that is left.

@@ -2,7 +2,7 @@
 
 use raidlab_results::document::{Cell, LayoutRow};
 
-use super::{About, Conclusion, against, change, gain, is_work, least_gain};
+use super::{About, Conclusion, against, change, gain, is_clearly_better, is_work, least_gain};
 use crate::number;
 use crate::view::{Row, Section, View};
 
@@ -15,15 +15,13 @@ struct Pair<'v, 'a> {
     safe: &'a Cell,
     /// From which factor on a gain is one.
     least: f64,
+    /// Whether the rounds show one.
+    is_gain: bool,
 }
 
 impl Pair<'_, '_> {
     fn gain(&self) -> f64 {
         gain(self.bare, self.safe)
-    }
-
-    fn is_gain(&self) -> bool {
-        self.gain() >= self.least
     }
 }
 
@@ -31,7 +29,7 @@ impl Pair<'_, '_> {
 pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
     let compared = pairs(view);
     let order = |one: &&Pair<'_, '_>, other: &&Pair<'_, '_>| one.gain().total_cmp(&other.gain());
-    let shown = compared.iter().filter(|pair| pair.is_gain());
+    let shown = compared.iter().filter(|pair| pair.is_gain);
     let count = shown.clone().count();
     let largest = shown.max_by(order).or_else(|| compared.iter().max_by(order));
     let Some(largest) = largest else { return Vec::new() };
@@ -66,7 +64,8 @@ fn pairs<'v, 'a>(view: &'v View<'a>) -> Vec<Pair<'v, 'a>> {
             let least = least_gain(view, [bare, safe]);
             // Where a model tells no difference nothing can be said.
             if least.is_finite() {
-                compared.push(Pair { section, row, bare, safe, least });
+                let is_gain = is_clearly_better(view, bare, safe, 1.0);
+                compared.push(Pair { section, row, bare, safe, least, is_gain });
             }
         }
     }
@@ -76,7 +75,7 @@ fn pairs<'v, 'a>(view: &'v View<'a>) -> Vec<Pair<'v, 'a>> {
 /// Of a row in which it gains something, and of the rows in which it does not.
 fn some(largest: &Pair<'_, '_>, rows: usize, nothing: usize) -> String {
     let Pair { section, row, bare, safe, .. } = *largest;
-    let preliminary = if row.is_preliminary() { ", by too few rounds to be sure" } else { "" };
+    let preliminary = preliminary(row.is_preliminary());
     format!(
         "Giving up redundancy gains most at {} with {}: {} on {}, which survives no lost drive, beside {} \
          ({}){preliminary}; in {nothing} of {} no gain is shown.",
@@ -90,21 +89,23 @@ fn some(largest: &Pair<'_, '_>, rows: usize, nothing: usize) -> String {
     )
 }
 
-/// That it gains nothing in any row, with the one in which it is nearest to that.
+/// That no row shows a gain, with the one in which it is nearest to that.
 fn none(largest: &Pair<'_, '_>, all: &[Pair<'_, '_>]) -> String {
     let Pair { section, row, bare, safe, .. } = *largest;
-    let (gains, which) = if largest.gain() < 1.0 {
-        ("nothing".to_owned(), "nearest")
-    } else {
-        let least = all.iter().map(|pair| pair.least).fold(1.0, f64::max);
-        let (percent, space) = ((least - 1.0) * 100.0, number::NO_BREAK);
-        let gains =
-            format!("no more than {percent:.1}{space}%, below which differences mean nothing,");
-        (gains, "most")
+    let which = if largest.gain() < 1.0 { "nearest" } else { "most" };
+    // Where a median is beyond that, it is the rounds that do not show it.
+    let within = all.iter().all(|pair| pair.gain() < pair.least) && largest.gain() >= 1.0;
+    let least = all.iter().map(|pair| pair.least).fold(1.0, f64::max);
+    let (percent, space) = ((least - 1.0) * 100.0, number::NO_BREAK);
+    let floor = match within {
+        true => format!(", as differences below {percent:.1}{space}% mean nothing"),
+        false => String::new(),
     };
     format!(
-        "Giving up redundancy gains {gains} in any of {}: the {which} is {} on {} beside {} at {} with {} ({}).",
+        "No gain by giving up redundancy is shown in any of {}{floor}{}: the {which} is {} on {} beside {} at {} with \
+         {} ({}).",
         number::counted(all.len(), "row"),
+        preliminary(all.iter().any(|pair| pair.row.is_preliminary())),
         change(bare, safe),
         bare.layout,
         safe.layout,
@@ -112,6 +113,10 @@ fn none(largest: &Pair<'_, '_>, all: &[Pair<'_, '_>]) -> String {
         row.label(),
         against(bare, safe, section.unit)
     )
+}
+
+fn preliminary(is_preliminary: bool) -> &'static str {
+    if is_preliminary { ", by too few rounds to be sure" } else { "" }
 }
 
 /// The cell with the best median of some layouts, and the room of its layout in bytes.

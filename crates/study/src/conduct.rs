@@ -5,8 +5,8 @@ use raidlab_results::comparison::DEPENDENT;
 use raidlab_results::conduct::{drift, predecessors, steady};
 use raidlab_results::statistics::{FEWEST_SAMPLES, median};
 
-use crate::matrix::{cell_title, order_of};
-use crate::run::{Sample, Samples};
+use crate::matrix::{CellKey, cell_title, order_of};
+use crate::run::{Sample, Samples, headlines};
 use crate::study::Study;
 use crate::verdicts::{Cells, Values, dependence, family};
 
@@ -21,10 +21,10 @@ pub(crate) fn warnings(study: &Study, samples: &Samples) -> Vec<String> {
     warnings.extend(too_few(study, samples));
     if study.measured {
         // None of a cell of which a round was too short to tell: what is left would be out of step with the rounds.
-        let of_cell = |own: &Vec<Sample>| own.iter().map(Sample::headline).collect();
-        let headlines: Vec<Option<Vec<f64>>> = samples.samples.iter().map(of_cell).collect();
+        let cells = samples.cells.iter().zip(&samples.samples);
+        let of_cell = |(key, own): (&CellKey, &Vec<Sample>)| headlines(study, key, own.iter());
         let headlines: Vec<Vec<f64>> =
-            headlines.into_iter().map(Option::unwrap_or_default).collect();
+            cells.map(|cell| of_cell(cell).unwrap_or_default()).collect();
         warnings.extend(dependent(study, samples, &headlines));
         warnings.extend(drifting(study, samples, &headlines));
         warnings.extend(disturbed(study, samples, &headlines));

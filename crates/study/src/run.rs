@@ -6,7 +6,7 @@ use raidlab_core::{MemberTotals, Nanos};
 use raidlab_results::Better;
 use raidlab_results::LATENCY_SHARES;
 use raidlab_results::statistics::{CONFIDENCE, FEWEST_SAMPLES, median, median_interval};
-use raidlab_workload::{RunRecord, TimeSeries, Workload};
+use raidlab_workload::{RunRecord, TimeSeries, Workload, WorkloadSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::exact;
@@ -175,11 +175,27 @@ impl Sample {
         }
     }
 
-    /// The first of the workload's values, which rounds are added for and cells are compared by; `None` where it took
-    /// too short a time to tell, as no other value can stand in for it.
+    /// The first of the workload's values, whatever a study shows of it; `None` where it took too short a time to tell,
+    /// as no other value can stand in for it.
     pub fn headline(&self) -> Option<f64> {
-        self.values.first().copied().flatten()
+        self.value(0)
     }
+
+    /// One of the workload's values, by its place.
+    fn value(&self, at: usize) -> Option<f64> {
+        self.values.get(at).copied().flatten()
+    }
+}
+
+/// The values that rounds of a cell are added for and warned of: those of the first figure that the study shows of it.
+/// `None` where a round was too short to tell, which no further round mends.
+pub(crate) fn headlines<'a>(
+    study: &Study,
+    key: &CellKey,
+    samples: impl Iterator<Item = &'a Sample>,
+) -> Option<Vec<f64>> {
+    let at = key.workload(study).map_or(0, WorkloadSpec::headline);
+    samples.map(|sample| sample.value(at)).collect()
 }
 
 /// Runs cells: all that differs between real and virtual time.
@@ -386,25 +402,26 @@ impl Collected {
         })
     }
 
-    /// The values of a cell, up to the first round that was not run; `None` where a round was too short to tell, which
-    /// no further round mends.
-    fn values(&self, cell: usize) -> Option<Vec<f64>> {
-        self.rounds.iter().map_while(|round| round[cell].as_ref()).map(Sample::headline).collect()
+    /// The values of a cell, up to the first round that was not run, as [`headlines`] has them.
+    fn values(&self, study: &Study, cell: usize) -> Option<Vec<f64>> {
+        let samples = self.rounds.iter().map_while(|round| round[cell].as_ref());
+        headlines(study, &self.cells[cell], samples)
     }
 
     /// Whether more rounds would tell nothing that is asked for: every interval is as narrow as the study wants it, and
     /// every comparison is resolved or shows that there is no difference worth it.
     fn is_settled(&self, study: &Study) -> bool {
-        if !self.imprecise(study.precision_percent).is_empty() {
+        if !self.imprecise(study).is_empty() {
             return false;
         }
-        let all: Vec<_> = (0..self.cells.len()).map(|cell| self.values(cell)).collect();
+        let all: Vec<_> = (0..self.cells.len()).map(|cell| self.values(study, cell)).collect();
         let values = |at: usize| all[at].as_deref();
         let better = |row: &Cells| {
-            let workload = self.cells[row.layouts[0]].workload(study);
-            let metrics = workload.map(|spec| spec.workload.metrics());
+            let spec = self.cells[row.layouts[0]].workload(study);
+            let metric =
+                spec.and_then(|spec| spec.workload.metrics().get(spec.headline()).copied());
             // A rebuild alone has none: it is a time.
-            metrics.and_then(|all| all.first().map(better_of)).unwrap_or(Better::Lower)
+            metric.map_or(Better::Lower, |metric| better_of(&metric))
         };
         let cells = Cells::rows(study, &self.cells);
         let rows: Vec<Values<'_>> =
@@ -421,10 +438,11 @@ impl Collected {
     }
 
     /// The cells whose interval is wider than the precision, the widest first.
-    fn imprecise(&self, precision_percent: f64) -> Vec<(usize, f64)> {
+    fn imprecise(&self, study: &Study) -> Vec<(usize, f64)> {
         let widths = (0..self.cells.len())
-            .filter_map(|cell| Some((cell, half_width_percent(&self.values(cell)?))));
-        let mut wide: Vec<_> = widths.filter(|(_, width)| *width > precision_percent).collect();
+            .filter_map(|cell| Some((cell, half_width_percent(&self.values(study, cell)?))));
+        let most = study.precision_percent;
+        let mut wide: Vec<_> = widths.filter(|(_, width)| *width > most).collect();
         wide.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
         wide
     }
@@ -465,7 +483,7 @@ impl Collected {
                 "{complete} {rounds} too few for a 95 % interval of a median; run at least {FEWEST_SAMPLES}"
             ));
         }
-        let wide = self.imprecise(study.precision_percent);
+        let wide = self.imprecise(study);
         if wide.is_empty() {
             return None;
         }

@@ -629,6 +629,53 @@ fn what_is_set_stands_among_the_settings() {
     assert_eq!(results.latency_shares, [] as [f64; 0], "no cell has a curve");
 }
 
+/// Two values, each by the round.
+struct Two(fn(u32) -> f64, fn(u32) -> f64);
+
+impl Runner for Two {
+    type Error = String;
+
+    fn run(&mut self, key: &CellKey, round: u32, _: u64) -> Result<Sample, String> {
+        let of = |value: fn(u32) -> f64| Some(value(round) * (key.layout + 1) as f64);
+        Ok(Sample { values: vec![of(self.0), of(self.1)], ..sample(0.0) })
+    }
+}
+
+/// Rounds are added for the figure that is shown, and warnings are about it.
+#[test]
+fn the_figure_that_is_shown_is_the_one_that_rounds_are_added_for() {
+    let steady: fn(u32) -> f64 = |_| 100.0;
+    let shaky: fn(u32) -> f64 = |round| if round.is_multiple_of(2) { 100.0 } else { 160.0 };
+    let dd = "title = \"t\"\nrounds = 8\nmax_rounds = 12\nprocesses = [1]\n\
+              drives = [{ name = \"d\", model = \"nas-8tb-7200\", count = 2 }]\n\
+              layouts = [{ level = \"single\" }, { level = \"raid0\", members = 2 }]\n\
+              workloads = [{ kind = \"dd\", bs = \"1MiB\", size = \"1GiB\" }]\n";
+    let mut study = parse(dd, "dd.toml").unwrap();
+    let second = study.workloads[0].workload.metrics()[1].name;
+    for (shown, values, rounds) in [
+        (None, (steady, shaky), 8),
+        (None, (shaky, steady), 12),
+        (Some(second), (steady, shaky), 12),
+        (Some(second), (shaky, steady), 8),
+    ] {
+        let name = |shown: &str| (shown.to_owned(), "another name".to_owned());
+        study.workloads[0].shown = shown.map(name).into_iter().collect();
+        let samples = run_rounds(&study, &mut Two(values.0, values.1), &mut on).unwrap();
+        assert_eq!(samples.rounds, rounds, "{shown:?}");
+        let said = samples.warnings.iter().any(|one| one.contains("the medians of 2 of 2 cells"));
+        assert_eq!(said, rounds == 12, "{shown:?}: {:?}", samples.warnings);
+    }
+    // And so it is of what is warned of in real time.
+    let rising: fn(u32) -> f64 = |round| 100.0 + 5.0 * f64::from(round);
+    let study = Study { measured: true, max_rounds: 8, ..study };
+    for (values, moves) in [((steady, rising), true), ((rising, steady), false)] {
+        let samples = run_rounds(&study, &mut Two(values.0, values.1), &mut on).unwrap();
+        let warnings = results(&study, &samples).warnings;
+        let moved = warnings.iter().any(|one| one.starts_with("values moved"));
+        assert_eq!(moved, moves, "{warnings:?}");
+    }
+}
+
 /// Of many cells the first four are named, and the others counted.
 #[test]
 fn warnings_name_four_cells_and_count_the_others() {

@@ -53,6 +53,13 @@ impl WorkloadSpec {
         Ok(Self { recipe: Some(recipe), ..spec })
     }
 
+    /// Which of the workload's metrics its cells are judged by: the first of those that are shown.
+    pub fn headline(&self) -> usize {
+        let metrics = self.workload.metrics();
+        let is_shown = |name: &str| self.shown.iter().any(|(shown, _)| shown == name);
+        metrics.iter().position(|metric| is_shown(metric.name)).unwrap_or(0)
+    }
+
     /// Gives the workload another size in bytes.
     ///
     /// # Errors

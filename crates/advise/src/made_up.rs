@@ -34,6 +34,7 @@ pub(crate) fn sample(rate: u64, p99_ms: u64) -> Sample {
         members: Some(MemberTotals { bytes_written: rate * 2_000_000, ..MemberTotals::default() }),
         bytes_written: rate * 1_000_000,
         rebuild: None,
+        warnings: Vec::new(),
         detail: Detail::default(),
     }
 }

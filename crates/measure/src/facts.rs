@@ -7,6 +7,7 @@ use raidlab_core::Size;
 use raidlab_engine::CacheState;
 use raidlab_engine::mounts::{self, Mount};
 use raidlab_study::Study;
+use raidlab_workload::{Memory, Setting};
 
 use crate::sizes::Sizes;
 
@@ -125,8 +126,9 @@ pub fn target(study: &Study, what: &str) -> String {
         None => format!("raw: arrays on {what}"),
         Some(_) => format!(
             "{} made for each run on arrays on {what}, through FUSE and a loop device with direct \
-             I/O; caches dropped before",
-            filesystems(study)
+             I/O; {}",
+            filesystems(study),
+            memory_before(study)
         ),
     }
 }
@@ -140,6 +142,36 @@ fn filesystems(study: &Study) -> String {
     names.join(", ")
 }
 
+/// What memory holds of the files when a run starts, with the workloads where that is not the same for all.
+fn memory_before(study: &Study) -> String {
+    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+    for spec in &study.workloads {
+        let processes = study.processes_of(spec).first().copied().unwrap_or(1);
+        let host_memory = crate::memory::host_memory();
+        let setting = Setting { host_memory, checked: false, ..Setting::new(processes, 0) };
+        // One that cannot be planned is refused before anything runs.
+        let Ok(plan) = spec.workload.plan(&setting) else { continue };
+        let words = match plan.memory {
+            Memory::Cold => "caches dropped before",
+            Memory::Warm => "caches dropped before, then files read into memory",
+            Memory::JustWritten => "files in memory as preparing left them",
+            Memory::AsIs => "files synced, no caches dropped before",
+        };
+        match kinds.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, names)) if names.contains(&&*spec.name) => {}
+            Some((_, names)) => names.push(&spec.name),
+            None => kinds.push((words, vec![&spec.name])),
+        }
+    }
+    match &kinds[..] {
+        [(words, _)] => (*words).to_owned(),
+        _ => {
+            let each = kinds.iter().map(|(words, names)| format!("{}: {words}", names.join(", ")));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
 /// The mount that a directory lies in; `None` where the system does not tell.
 pub fn mount(directory: &Path) -> Option<Mount> {
     mounts::over(&mounts::all().ok()?, &directory.canonicalize().ok()?).cloned()
@@ -148,6 +180,29 @@ pub fn mount(directory: &Path) -> Option<Mount> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What was just written lies in memory: of such workloads nothing was dropped.
+    #[test]
+    fn what_memory_holds_before_is_told_workload_by_workload() {
+        let text = |workloads: &str| {
+            let text = format!(
+                "title = \"t\"\nprocesses = [1]\nfilesystem = \"ext4\"\n\
+                 drives = [{{ name = \"d\", model = \"nas-8tb-7200\", count = 1 }}]\n\
+                 layouts = [{{ level = \"single\" }}]\nworkloads = [{workloads}]\n"
+            );
+            let study = raidlab_study::parse(&text, "t.toml").expect("a study");
+            target(&study, "files")
+        };
+        let cold = "{ kind = \"cp-null\", name = \"a\", size = \"1MiB\" }";
+        let all = "ext4 made for each run on arrays on files, through FUSE and a loop device with direct I/O; ";
+        assert_eq!(text(cold), format!("{all}caches dropped before"));
+        let others = ", { kind = \"cp-null\", name = \"b\", size = \"1MiB\", just_written = true }, \
+                      { kind = \"cp-null\", name = \"c\", size = \"2MiB\", just_written = true }, \
+                      { kind = \"cp-tar\", name = \"d\", size = \"1MiB\" }";
+        let told = "a: caches dropped before; b, c: files in memory as preparing left them; \
+                    d: caches dropped before, then files read into memory";
+        assert_eq!(text(&format!("{cold}{others}")), format!("{all}{told}"));
+    }
 
     #[test]
     fn memory_is_told_in_the_words_of_a_reader() {

@@ -215,6 +215,7 @@ impl Runner for Given {
             members: None,
             bytes_written: 0,
             rebuild: (key.state == State::Rebuilding).then(|| (self.0)(round)),
+            warnings: Vec::new(),
             detail: raidlab_study::Detail::default(),
         })
     }
@@ -312,4 +313,30 @@ workloads = [
         let begun = begun.find(|(event, _)| matches!(event, Event::Started(_)));
         assert!(begun.is_some_and(|(_, at)| *at >= world.started()), "{case}: {begun:?}");
     }
+}
+
+/// What a workload leaves in memory was not written while it was timed: the document says so, cell by cell.
+#[test]
+fn what_is_left_in_memory_is_warned_of() {
+    const TEXT: &str = r#"
+title = "Buffered"
+rounds = 2
+filesystem = "ext4"
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 2 }]
+layouts = [{ level = "single" }, { level = "raid1", members = 2 }]
+workloads = [
+    { kind = "dd", name = "buffered", bs = "1MiB", size = "300MiB" },
+    { kind = "dd", name = "synced", bs = "1MiB", size = "300MiB", conv = "fdatasync" },
+]
+"#;
+    let study =
+        Study { processes: vec![1], max_rounds: 2, ..parse(TEXT, "b.toml").expect("right") };
+    let mut modelled = Modelled::new(&study, HostCosts::default()).expect("modelled drives");
+    let samples = run_rounds(&study, &mut modelled, &mut on).expect("runs");
+    let found = summary(&study, &samples);
+    let left: Vec<&String> =
+        found.warnings.iter().filter(|one| one.contains("still in memory")).collect();
+    let expected = "300 MiB were still in memory only at the end of the run: single, buffered, 1 process; raid1(2), \
+                    buffered, 1 process";
+    assert_eq!(left, [expected], "{:?}", found.warnings);
 }

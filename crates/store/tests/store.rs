@@ -148,6 +148,8 @@ fn sample(n: u64) -> Sample {
         members: Some(MemberTotals { reads: 1, writes: 2, bytes_read: 3, bytes_written: n }),
         bytes_written: 1 << 60,
         rebuild: Some(Rebuild { elapsed: Nanos(n), done: 0.999_999 }),
+        // Older files have none.
+        warnings: (0..n % 3).map(|at| format!("\"{at}\" was left as it is\n")).collect(),
         detail: Detail {
             ends: vec![n, u64::MAX],
             latencies: vec![1, n],

@@ -58,6 +58,9 @@ pub struct Sample {
     pub bytes_written: u64,
     /// What a rebuild did meanwhile.
     pub rebuild: Option<Rebuild>,
+    /// What a reader must know of the run, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// What figures show besides.
     #[serde(default, skip_serializing_if = "Detail::is_empty")]
     pub detail: Detail,
@@ -137,6 +140,12 @@ impl Sample {
         let values = workload.values(record);
         values.iter().any(Option::is_some).then_some(())?;
         let totals = record.totals();
+        let mut warnings: Vec<String> = Vec::new();
+        for warning in &record.warnings {
+            if !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
         Some(Self {
             values,
             first_done: record.first_done(),
@@ -151,6 +160,7 @@ impl Sample {
             members: record.members,
             bytes_written: totals.writes.bytes,
             rebuild: None,
+            warnings,
             detail: Detail::of(record),
         })
     }
@@ -171,6 +181,7 @@ impl Sample {
             members: None,
             bytes_written: 0,
             rebuild: Some(rebuild),
+            warnings: Vec::new(),
             detail: Detail::default(),
         }
     }

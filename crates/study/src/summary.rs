@@ -1,6 +1,7 @@
 //! From samples to the results document.
 
 mod short;
+mod warned;
 
 use std::collections::BTreeMap;
 
@@ -58,6 +59,7 @@ pub fn summarise(
         (format!("parameter {}", one.title()), value)
     }));
     warnings.extend(samples.warnings.iter().cloned());
+    warnings.extend(warned::warnings(study, samples));
     let mut judged = Judged::of(study, samples);
     judged.compare(study, samples);
     judged.tell_trust(study, samples);

@@ -12,3 +12,4 @@ mod running;
 mod states;
 mod too_short;
 mod trust;
+mod warnings;

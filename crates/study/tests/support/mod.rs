@@ -21,6 +21,7 @@ pub(crate) fn sample(value: f64) -> Sample {
         members: None,
         bytes_written: 0,
         rebuild: None,
+        warnings: Vec::new(),
         detail: raidlab_study::Detail::default(),
     }
 }

@@ -89,11 +89,16 @@ fn undecided(view: &View<'_>) -> Option<String> {
     let them = if cells.len() == 1 { "it" } else { "them" };
     let needed =
         cells.iter().filter_map(|cell| Some(cell.samples.len() + cell.more_rounds? as usize));
-    let advice = match needed.max() {
-        Some(rounds) if rounds <= MOST_MORE_ROUNDS as usize => {
+    let needed: Vec<usize> = needed.filter(|rounds| *rounds <= MOST_MORE_ROUNDS as usize).collect();
+    let advice = match needed.iter().max() {
+        None => format!("no reasonable number of rounds would resolve {them}"),
+        Some(rounds) if needed.len() == cells.len() => {
             format!("--rounds {rounds} would likely resolve {them}")
         }
-        _ => format!("no reasonable number of rounds would resolve {them}"),
+        // Of the others no number of rounds is known that would.
+        Some(rounds) => {
+            format!("--rounds {rounds} would likely resolve {} of {them}", needed.len())
+        }
     };
     Some(format!(
         "{} from {} by {MATTERS_PERCENT} % or more, but that is not resolved, first {}: {advice}.",

@@ -575,3 +575,19 @@ fn what_a_lost_drive_costs_is_told_only_where_the_rounds_show_it() {
                 on raid0(4) no loss is shown (250 MiB/s after 200).";
     assert_eq!(told(&results), [text]);
 }
+
+/// So many more rounds might tell who is best only where they would resolve each that may be.
+#[test]
+fn more_rounds_are_advised_where_they_tell_of_all() {
+    let mut results = one_row(&[("single", 200.0), ("raid1(2)", 201.0), ("raid0(4)", 202.0)], 9);
+    for (cell, more) in results.cells.iter_mut().zip([None, Some(5), Some(7)]) {
+        (cell.may_be_best, cell.as_good_as_best, cell.more_rounds) = (true, false, more);
+    }
+    let text = text_of(&results);
+    let start = "Not resolved with 1 process which is best of single, raid0(4) and raid1(2): ";
+    assert!(text.starts_with(start), "{text}");
+    assert!(text.ends_with("; about 7 more rounds might tell."), "{text}");
+    results.cells[2].more_rounds = None;
+    let text = text_of(&results);
+    assert!(text.starts_with(start) && !text.contains("more rounds"), "{text}");
+}

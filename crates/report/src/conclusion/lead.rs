@@ -239,7 +239,11 @@ fn undecided(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>], open: &[
     let last = rows[rows.len() - 1];
     let all: Vec<usize> = (0..last.cells.len()).filter(|&at| last.cells[at].is_some()).collect();
     let open = if open.is_empty() { &all } else { open };
-    let more = open.iter().filter_map(|&at| last.cells[at]?.more_rounds).max();
+    // The baseline alone is compared with nothing; a layout besides that none would resolve may be the best all along.
+    let is_only_baseline = |at: &&usize| view.results.baseline.len() == 1 && view.is_baseline(**at);
+    let others = open.iter().filter(|at| !is_only_baseline(at));
+    let more: Option<Vec<u32>> = others.map(|&at| last.cells[at]?.more_rounds).collect();
+    let more = more.and_then(|all| all.into_iter().max());
     let more = more.filter(|more| *more <= MOST_MORE_ROUNDS).map_or_else(String::new, |more| {
         format!("; about {} might tell", number::counted(more as usize, "more round"))
     });

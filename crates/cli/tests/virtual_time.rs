@@ -313,6 +313,28 @@ fn filesystems_that_are_not_modelled_are_refused() {
     }
 }
 
+/// Beside the mean of several layouts, too, as many rounds are drawn as the report asks for.
+#[test]
+fn a_report_beside_the_mean_of_several_layouts_is_not_preliminary() {
+    let scratch = Scratch::new("several");
+    let head = "rounds = 1\nmax_rounds = 1\nbaseline = [\"single\", \"raid1(2)\"]\n";
+    let mirror = "[[layouts]]\nlevel = \"raid1\"\nmembers = 2\n[[workloads]]\n";
+    let text = SMALL.replacen("rounds = 1\n", head, 1).replacen("[[workloads]]\n", mirror, 1);
+    let study = scratch.file("several.toml", text);
+    let told = |arguments: &[&str]| {
+        let mut command = command();
+        command.arg("compare").arg(&study).args(arguments);
+        ran(command).stdout
+    };
+    let is_preliminary =
+        |table: &str| table.contains("preliminary") || table.contains("too few rounds");
+    let table = told(&[]);
+    assert!(!is_preliminary(&table), "{table}");
+    assert!(is_preliminary(&told(&["--rounds", "6"])), "one fewer is");
+    let results = Results::from_json(&told(&["--json", "-"])).expect("a results document");
+    assert!(results.cells.iter().all(|cell| cell.samples.len() == 7));
+}
+
 #[test]
 fn states_are_columns_of_every_report() {
     let scratch = Scratch::new("states");

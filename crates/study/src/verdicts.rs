@@ -59,9 +59,10 @@ impl Cells {
         Some((self.layouts[*self.baseline.first()?], self.again?))
     }
 
-    /// How many layouts are compared with the baseline; 0 without one.
+    /// How many comparisons are made at once: of each layout with the best, which are no fewer than those with the
+    /// baseline, and more where that is the mean of several.
     fn comparisons(&self) -> usize {
-        if self.baseline.is_empty() { 0 } else { self.layouts.len() - self.baseline.len() }
+        self.layouts.len().saturating_sub(1)
     }
 }
 

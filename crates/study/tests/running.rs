@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex};
 
 use crate::support::{on, sample};
 use raidlab_core::{Nanos, Sectors};
+use raidlab_results::comparison::fewest_rounds;
 use raidlab_results::conduct::outliers;
 use raidlab_results::statistics::{mean, median, median_interval, spread_percent};
 use raidlab_results::{Clock, Results, Verdict};
@@ -674,6 +675,29 @@ fn the_figure_that_is_shown_is_the_one_that_rounds_are_added_for() {
         let moved = warnings.iter().any(|one| one.starts_with("values moved"));
         assert_eq!(moved, moves, "{warnings:?}");
     }
+}
+
+/// With the mean of several layouts fewer are compared than with the best of all, which reports name.
+#[test]
+fn rounds_are_enough_to_say_who_is_best_beside_several_baselines() {
+    let mut study = Study { rounds: 1, max_rounds: 1, ..study() };
+    study.layouts.truncate(3);
+    study.workloads.truncate(1);
+    study.baseline = [0, 1].map(|at: usize| study.layouts[at].name.clone()).into();
+    let too_few = |study: &Study| -> Vec<String> {
+        let samples = run_rounds(study, &mut Fake::new(0.0), &mut on).unwrap();
+        let all = results(study, &samples).warnings;
+        all.into_iter().filter(|one| one.contains("too few")).collect()
+    };
+    study.raise_rounds();
+    // As reports ask: two may be better than the third.
+    assert_eq!(study.rounds, fewest_rounds(study.layouts.len() - 1));
+    assert_eq!((study.rounds, study.max_rounds), (7, 7));
+    assert_eq!(too_few(&study), [""; 0]);
+    (study.rounds, study.max_rounds) = (6, 6);
+    let expected = "6 rounds are too few for 2 comparisons in a row, so differences are preliminary: use --rounds 7 \
+                    or more";
+    assert_eq!(too_few(&study), [expected]);
 }
 
 /// Of many cells the first four are named, and the others counted.

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use raidlab_kernel_study::drawn::drive_hashes;
 use raidlab_kernel_study::fidelity::{Stored, predicted, trust_of, trust_table};
-use raidlab_kernel_study::measured::read;
+use raidlab_kernel_study::measured::{JOBS, comparable, read};
 use raidlab_results::statistics::median;
 use raidlab_results::trust::Trust;
 
@@ -17,8 +18,10 @@ fn stored() -> Vec<Stored> {
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("is there").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
     paths.sort();
+    let drives = drive_hashes().expect("are there");
     let file = |path: &std::path::PathBuf| {
         let (head, cells) = read(&fs::read_to_string(path).expect("is text")).expect("is right");
+        let (cells, _) = comparable(&head, cells, (&drives, JOBS));
         Stored::new(head, cells)
     };
     paths.iter().map(file).collect()

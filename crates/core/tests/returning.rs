@@ -178,6 +178,13 @@ fn a_drive_with_a_list_of_bad_blocks_is_rebuilt_from_the_first_on() {
     assert_eq!(good_to(&found), Sector::MAX);
     found.bad = vec![(Sector(40), Sectors(8)), (Sector(16), Sectors(1))];
     assert_eq!(good_to(&found), Sector(16));
+    // Its own rebuild had not come so far, or further.
+    for (rebuilt_to, expected) in [(8, 8), (16, 16), (24, 16)] {
+        let Finding::Whole(carried) = &mut found.superblock else { panic!("{found:?}") };
+        (carried.superblock.rebuilding, carried.superblock.by_bitmap) = ([2, 0], false);
+        carried.superblock.rebuilt_to = Sector(rebuilt_to);
+        assert_eq!(good_to(&found), Sector(expected), "rebuilt up to {rebuilt_to}");
+    }
 }
 
 #[test]

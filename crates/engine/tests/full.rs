@@ -83,14 +83,15 @@ fn sparse(
     (paths, config)
 }
 
-fn runs_full(level: Level, count: u16, consistency: Consistency) {
+/// `filled` bytes are somebody else's: with whole MiB there is room for all of a run or for none of it.
+fn runs_full(level: Level, count: u16, consistency: Consistency, filled: usize) {
     let directory = TestDirectory::new();
     let small = Small::new(&directory);
     let (paths, config) = sparse(&small, level, count, consistency);
     let members = || paths.iter().map(|path| open(path));
     let mut engine = Engine::new(&config, members().collect()).unwrap();
     let filler = small.0.join("filler");
-    std::fs::write(&filler, vec![1; 2 << 20]).unwrap();
+    std::fs::write(&filler, vec![1; filled]).unwrap();
 
     let in_service =
         |engine: &Engine| (0..count).all(|n| !engine.array().is_failed(MemberIndex(n)));
@@ -134,12 +135,14 @@ fn a_full_filesystem_refuses_requests_and_no_member() {
     if !can_mount(name, &["mount", "umount"]) {
         return;
     }
-    runs_full(Level::Raid1, 2, Consistency::None);
-    runs_full(Level::Raid1, 2, Consistency::Bitmap { chunk: Sectors(128) });
-    runs_full(Level::Raid0, 2, Consistency::None);
-    runs_full(Level::Raid10, 4, Consistency::Resync);
-    runs_full(Level::Raid5, 3, Consistency::PartialParity { slots: 8 });
-    runs_full(Level::Raid6, 4, Consistency::Resync);
+    for filled in [2 << 20, (2 << 20) + (768 << 10)] {
+        runs_full(Level::Raid1, 2, Consistency::None, filled);
+        runs_full(Level::Raid1, 2, Consistency::Bitmap { chunk: Sectors(128) }, filled);
+        runs_full(Level::Raid0, 2, Consistency::None, filled);
+        runs_full(Level::Raid10, 4, Consistency::Resync, filled);
+        runs_full(Level::Raid5, 3, Consistency::PartialParity { slots: 8 }, filled);
+        runs_full(Level::Raid6, 4, Consistency::Resync, filled);
+    }
 }
 
 /// What is made consistent after a crash is written where there was never anything, too.

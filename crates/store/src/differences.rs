@@ -119,3 +119,27 @@ impl RunRecord {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_and_what_went_is_a_difference() {
+        let plain = json!({ "chunk": 64, "drives": [{ "model": "a" }] });
+        let more = json!({ "chunk": 64, "drives": [{ "model": "a", "size": "1TB" }], "seed": 2 });
+        let found = |was: &Value, is: &Value| differences("study", was, is);
+        assert!(found(&plain, &plain).is_empty() && found(&more, &more).is_empty());
+        let came =
+            ["study.drives[0].size: was not known, is 1TB", "study.seed: was not known, is 2"];
+        assert_eq!(found(&plain, &more), came);
+        let went =
+            ["study.drives[0].size: was 1TB, is not known", "study.seed: was 2, is not known"];
+        assert_eq!(found(&more, &plain), went);
+        let longer = json!({ "chunk": 64, "drives": [{ "model": "a" }, { "model": "a" }] });
+        assert_eq!(found(&plain, &longer).len(), 1);
+        let many: Value = (0..20).map(|key| (key.to_string(), Value::from(key))).collect();
+        let told = found(&json!({}), &many);
+        assert_eq!((told.len(), &*told[MOST]), (MOST + 1, "study: 12 more differences"));
+    }
+}

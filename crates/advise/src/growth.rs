@@ -130,6 +130,7 @@ fn commands(layout: &Layout, grown: &Layout) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::made_up;
 
     #[test]
     fn md_s_rules_of_growing() {
@@ -144,6 +145,27 @@ mod tests {
         assert!(grow("raid10(4) far2", 6).is_err_and(|why| why.contains("far copies")));
         assert!(grow("raid5+0(2x3)", 8).is_err_and(|why| why.contains("nested")));
         assert!(grow("raid1(3)", 4).is_err());
+    }
+
+    /// The array may be lost for as long as a reshape takes at most.
+    #[test]
+    fn the_risk_of_growing_is_that_of_the_longer_time() {
+        let mut wanted = made_up::wanted(4, "nas-8tb-7200", "nas");
+        let finalist = made_up::finalist(&wanted, "raid5(4)", &[100], [Some(10), Some(20)]);
+        let mut grown = |mission: Option<f64>| {
+            wanted.mission = mission.unwrap_or(wanted.mission);
+            match growth(&wanted, &finalist, 6, Stop::default()) {
+                Growth::Reshape { hours, risk, then, .. } => (hours, risk, then),
+                Growth::Not { reason } => panic!("{reason}"),
+            }
+        };
+        let ((least, most), risk, _) = grown(None);
+        assert!(most > 2.0 * least, "{least} to {most} hours");
+        // In as long a mission the same is seen; the seed is the same.
+        let (_, again, then) = grown(Some(most));
+        assert_eq!((risk, risk), (again, then));
+        let (_, _, shorter) = grown(Some(least));
+        assert!(shorter < risk, "{shorter} in {least} hours, {risk} in {most}");
     }
 
     /// mdadm adds no drive to a raid0, but for growing it at once.

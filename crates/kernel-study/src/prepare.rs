@@ -183,7 +183,8 @@ mod tests {
     #[test]
     fn a_modelled_host_has_the_cores_and_ticks_of_the_guest_beside_it() {
         let text = format!(
-            "title = \"test\"\nhost = {{ cores = 8, hz = 1000, memory = \"1GiB\" }}\n{DRIVES}\n[[layouts]]\nlevel = \"single\"\n\
+            "title = \"test\"\nhost = {{ cores = 8, hz = 1000, memory = \"1GiB\" }}\n{DRIVES}\n\
+             [[layouts]]\nlevel = \"single\"\n\
              [[layouts]]\nname = \"own\"\nlevel = \"single\"\nhost = {{ memory = \"512MiB\" }}\n{WORK}"
         );
         let mut study = prepared(&text).expect("is right");
@@ -221,7 +222,8 @@ mod tests {
             ),
             (
                 "host = { kernel = \"linux-6.1\", memory = \"1GiB\" }",
-                "level = \"single\"\n[[layouts]]\nname = \"new\"\nlevel = \"single\"\nhost = { kernel = \"linux-6.12\", memory = \"1GiB\" }",
+                "level = \"single\"\n[[layouts]]\nname = \"new\"\nlevel = \"single\"\n\
+                 host = { kernel = \"linux-6.12\", memory = \"1GiB\" }",
                 "layouts.host.kernel: linux-6.1 and linux-6.12",
             ),
             ("host = { kernel = \"linux-2.6.20\" }", single, "host.kernel: guests do not have"),

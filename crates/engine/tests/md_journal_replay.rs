@@ -209,6 +209,33 @@ fn a_replay_believes_no_page_that_is_listed_as_bad() {
     }
 }
 
+/// Says of a member that it is rebuilt up to its second page, and puts something else behind.
+fn rebuild_from_the_second_page(image: &mut [u8]) {
+    let found = inspect(&mut Member::from(Drive::new(image)));
+    let mut one = found.superblock().unwrap().clone();
+    image[one.data_offset as usize * SECTOR + PAGE..].fill(0xee);
+    (one.features, one.recovery) = (one.features.with(Features::RECOVERY), (PAGE / SECTOR) as u64);
+    let at = one.super_offset as usize * SECTOR;
+    one.emit(&mut image[at..at + PAGE]).unwrap();
+}
+
+/// Nor what stands behind the sector up to which a member is rebuilt.
+#[test]
+fn a_replay_believes_no_page_that_is_not_rebuilt_yet() {
+    for seed in 0..2 {
+        let (mut bench, left, holds) = alone(seed);
+        for member in 0..left.len() - 1 {
+            let mut images = left.clone();
+            rebuild_from_the_second_page(&mut images[member]);
+            bench.drives = drives(&images);
+            let mut engine = bench.start(&[]).unwrap();
+            assert!(engine.beginning().replayed.alone == 4, "{:?}", engine.beginning());
+            let found = bench.read(&mut engine);
+            assert!(found == holds, "seed {seed}, {member} is being rebuilt");
+        }
+    }
+}
+
 /// A member that fails in the midst of a replay is left out where the level survives that, and not believed again.
 #[test]
 fn a_member_that_fails_while_the_journal_is_replayed_is_left_out() {

@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn ranges_that_meet_are_one_as_long_as_all_of_them() {
         let ranges = vec![20..30, 0..10, 2..4, 10..12, 40..41];
-        assert_eq!(super::merged(ranges), [0..12, 20..30, 40..41]);
+        assert_eq!(merged(ranges), [0..12, 20..30, 40..41]);
     }
 
     fn parts(

@@ -159,28 +159,44 @@ fn a_replay_of_data_alone_may_be_cut_off_anywhere() {
     for seed in 0..2 {
         let (mut bench, left, holds) = alone(seed);
         for lost in 0..left.len() - 1 {
-            bench.drives = drives(&left);
-            let mut engine = bench.start(&[lost]).unwrap();
-            assert!(engine.beginning().replayed.alone == 4, "{:?}", engine.beginning());
-            assert!(bench.read(&mut engine) == holds, "seed {seed}, without {lost}");
-            drop(engine);
+            let told = format!("seed {seed}, without {lost}");
+            replays_alone(&mut bench, &left, &[lost], &holds, &told);
             let cut_off = cut_everywhere(&mut bench, &left, &[lost], &format!("seed {seed}"));
             assert!(cut_off > 0, "{cut_off}");
         }
     }
 }
 
-/// Lists the first page of a member's data as bad, and puts something else there.
-fn list_as_bad(image: &mut [u8]) {
+/// Changes what a member's superblock says, and what the member holds.
+fn change(image: &mut [u8], change: impl FnOnce(&mut Superblock, &mut [u8])) {
     let found = inspect(&mut Member::from(Drive::new(image)));
     let mut one = found.superblock().unwrap().clone();
+    change(&mut one, image);
+    let at = one.super_offset as usize * SECTOR;
+    one.emit(&mut image[at..at + PAGE]).unwrap();
+}
+
+/// Lists the first page of a member's data as bad, and puts something else there.
+fn list_as_bad(one: &mut Superblock, image: &mut [u8]) {
     let data = one.data_offset as usize * SECTOR;
     image[data..data + PAGE].fill(0xee);
     let list = one.beside(one.bad_blocks.offset).unwrap().bytes() as usize;
     image[list..list + 8].copy_from_slice(&(one.data_offset << 10 | 8).to_le_bytes());
     one.features = one.features.with(Features::BAD_BLOCKS);
-    let at = one.super_offset as usize * SECTOR;
-    one.emit(&mut image[at..at + PAGE]).unwrap();
+}
+
+/// Says of a member that it is rebuilt up to its second page, and puts something else behind.
+fn rebuild_from_the_second_page(one: &mut Superblock, image: &mut [u8]) {
+    image[one.data_offset as usize * SECTOR + PAGE..].fill(0xee);
+    (one.features, one.recovery) = (one.features.with(Features::RECOVERY), (PAGE / SECTOR) as u64);
+}
+
+/// Starts an array whose journal has data alone, without the drives that are `lost`: it holds all of it.
+fn replays_alone(bench: &mut Bench, images: &[Vec<u8>], lost: &[usize], holds: &[u8], told: &str) {
+    bench.drives = drives(images);
+    let mut engine = bench.start(lost).unwrap();
+    assert!(engine.beginning().replayed.alone == 4, "{:?}", engine.beginning());
+    assert!(bench.read(&mut engine) == holds, "{told}");
 }
 
 /// What stands in a page that a list calls bad is nothing of the row's, be it data or parity: parity of data that stand
@@ -199,24 +215,11 @@ fn a_replay_believes_no_page_that_is_listed_as_bad() {
         // raid5 has one parity alone.
         for (listed, lost) in both.into_iter().take(1 + seed as usize) {
             let mut images = left.clone();
-            list_as_bad(&mut images[listed]);
-            bench.drives = drives(&images);
-            let mut engine = bench.start(lost).unwrap();
-            assert!(engine.beginning().replayed.alone == 4, "{:?}", engine.beginning());
-            let found = bench.read(&mut engine);
-            assert!(found == holds, "seed {seed}, {listed} lists it, without {lost:?}");
+            change(&mut images[listed], list_as_bad);
+            let told = format!("seed {seed}, {listed} lists it, without {lost:?}");
+            replays_alone(&mut bench, &images, lost, &holds, &told);
         }
     }
-}
-
-/// Says of a member that it is rebuilt up to its second page, and puts something else behind.
-fn rebuild_from_the_second_page(image: &mut [u8]) {
-    let found = inspect(&mut Member::from(Drive::new(image)));
-    let mut one = found.superblock().unwrap().clone();
-    image[one.data_offset as usize * SECTOR + PAGE..].fill(0xee);
-    (one.features, one.recovery) = (one.features.with(Features::RECOVERY), (PAGE / SECTOR) as u64);
-    let at = one.super_offset as usize * SECTOR;
-    one.emit(&mut image[at..at + PAGE]).unwrap();
 }
 
 /// Nor what stands behind the sector up to which a member is rebuilt.
@@ -226,12 +229,9 @@ fn a_replay_believes_no_page_that_is_not_rebuilt_yet() {
         let (mut bench, left, holds) = alone(seed);
         for member in 0..left.len() - 1 {
             let mut images = left.clone();
-            rebuild_from_the_second_page(&mut images[member]);
-            bench.drives = drives(&images);
-            let mut engine = bench.start(&[]).unwrap();
-            assert!(engine.beginning().replayed.alone == 4, "{:?}", engine.beginning());
-            let found = bench.read(&mut engine);
-            assert!(found == holds, "seed {seed}, {member} is being rebuilt");
+            change(&mut images[member], rebuild_from_the_second_page);
+            let told = format!("seed {seed}, {member} is being rebuilt");
+            replays_alone(&mut bench, &images, &[], &holds, &told);
         }
     }
 }

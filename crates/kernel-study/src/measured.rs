@@ -122,6 +122,16 @@ pub fn figure<'a>(runs: impl IntoIterator<Item = &'a [Option<f64>]>) -> Option<u
     there.into_iter().position(|there| there)
 }
 
+/// Adds a cell to others: the first of its number that has values counts. Whether it is now among them.
+pub fn add(cells: &mut Vec<Measured>, cell: Measured) -> bool {
+    match cells.iter_mut().find(|one| one.cell == cell.cell) {
+        Some(there) if there.error.is_some() && cell.error.is_none() => *there = cell,
+        Some(_) => return false,
+        None => cells.push(cell),
+    }
+    true
+}
+
 /// Of the cells of a file those whose drive and job are still what they were then, `drives` and `jobs` being what they
 /// are now; and in words why others are not compared, with how many of the file each reason takes.
 pub fn comparable(

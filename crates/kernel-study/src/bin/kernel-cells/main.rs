@@ -14,7 +14,7 @@ use std::time::Duration;
 use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw, drive_hashes};
 use raidlab_kernel_study::fidelity::{self, Compared, predict_all, seed_of};
 use raidlab_kernel_study::measured::{
-    Head, JOBS, Measured, comparable, figure, is_enough, off, read,
+    Head, JOBS, Measured, add, comparable, figure, is_enough, off, read,
 };
 use raidlab_kernel_study::{Binaries, Cost, KernelLab, Options};
 use raidlab_predict::{Modelled, Trace};
@@ -367,11 +367,7 @@ impl Kernel {
             self.drawing = draw(self.seed, count);
         }
         for cell in cells {
-            match self.cells.iter_mut().find(|one| one.cell == cell.cell) {
-                Some(known) if known.error.is_some() => *known = cell,
-                Some(_) => {}
-                None => self.cells.push(cell),
-            }
+            add(&mut self.cells, cell);
         }
     }
 

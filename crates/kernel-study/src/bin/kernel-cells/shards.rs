@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use raidlab_kernel_study::Binaries;
 use raidlab_kernel_study::drawn::{Drawing, Drawn};
-use raidlab_kernel_study::measured::{Head, Measured, read};
+use raidlab_kernel_study::measured::{Head, Measured, add, read};
 use raidlab_store::StoreErrorKind;
 use raidlab_store::shards::{self, Merge, SHARDS_SCHEMA_VERSION, ShardWriter, Shards, ranges};
 use serde::{Deserialize, Serialize};
@@ -194,7 +194,7 @@ pub(super) fn join(path: &Path, directories: &[PathBuf]) -> Result<(), Error> {
     let mut added = 0;
     merge.rows(|line| -> Result<(), Error> {
         let row: Row = serde_json::from_slice(line)?;
-        added += usize::from(cells.add(row.measured));
+        added += usize::from(add(&mut cells.all, row.measured));
         Ok(())
     })?;
     cells.write(path).map_err(|error| format!("{}: {error}: nothing was added", path.display()))?;
@@ -232,16 +232,6 @@ impl Cells {
         }
         head.count = head.count.max(own.count);
         Ok(Self { head, all })
-    }
-
-    /// Whether it had none, or one without values.
-    fn add(&mut self, cell: Measured) -> bool {
-        match self.all.iter_mut().find(|one| one.cell == cell.cell) {
-            Some(there) if there.error.is_some() && cell.error.is_none() => *there = cell,
-            Some(_) => return false,
-            None => self.all.push(cell),
-        }
-        true
     }
 
     /// Beside it first, so that a full disk leaves it whole.

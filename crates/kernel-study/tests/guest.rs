@@ -1,6 +1,7 @@
 //! Cells of studies in guests of the kernels that `cargo xtask kernel` has built. Where there is none, each test says
 //! so and is skipped.
 
+#[path = "../../../tests/support/kept.rs"]
 mod kept;
 
 use std::io::{self, Write};

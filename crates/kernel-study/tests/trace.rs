@@ -1,5 +1,6 @@
 //! Traces of modelled drives have the form of those of kernels.
 
+#[path = "../../../tests/support/kept.rs"]
 mod kept;
 
 use kept::Kept;

@@ -1,5 +1,7 @@
 //! The tests of this crate as one program: each program more is linked and holds the shared parts once more.
 
+#[path = "../../../tests/support/kept.rs"]
+mod kept;
 mod modelled_host;
 mod modelled_kernels;
 mod modelled_raw;

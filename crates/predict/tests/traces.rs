@@ -1,29 +1,13 @@
 //! Which runs of cells a trace holds.
 
-use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
+use crate::kept::Kept;
 use raidlab_core::Time;
 use raidlab_predict::{Modelled, Trace};
 use raidlab_sim::HostCosts;
 use raidlab_study::{CellKey, Runner, State, StudyErrorKind, parse};
 use raidlab_workload::{Op, OpResult, Plan, Planned, Process};
-
-/// What a trace has written.
-#[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Written {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no thread has failed").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -52,10 +36,10 @@ fn a_run_that_is_stopped_leaves_no_trace() {
                 workloads = [{ kind = \"random-read\", size = \"64KiB\" }]\n";
     let study = parse(text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
     let key = CellKey { layout: 0, workload: 0, processes: 1, state: State::Healthy, again: false };
-    let written = Written::default();
+    let written = Kept::default();
     let trace = Trace::new(written.clone());
     let lines = || {
-        let bytes = written.0.lock().expect("no thread has failed").clone();
+        let bytes = written.0.lock().expect("nobody fails").clone();
         String::from_utf8(bytes).expect("text").lines().count()
     };
     let modelled = || Modelled::new(&study, HostCosts::default()).expect("modelled");

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use raidlab_core::contract::Pacing;
-use raidlab_core::{Consistency, Layout, Level, Tie};
+use raidlab_core::{Consistency, Layout, Level, SECTOR_BYTES, Sectors, Tie};
 use raidlab_kernel_lab::guest::drive_name;
+use raidlab_metadata::md::usual_data_offset;
 use raidlab_study::{NamedLayout, State};
 use raidlab_targets::{InitialSync, mdadm_arguments};
 
@@ -50,6 +51,14 @@ pub(crate) fn target(layout: &NamedLayout) -> String {
 
 const fn has_journal(layout: &NamedLayout) -> bool {
     matches!(layout.settings.consistency, Consistency::Journal { .. })
+}
+
+/// The bytes that a drive needs for a layout's journal to be as large as the study says, if it is the journal's: md
+/// takes all of a drive behind where the data of members begin, which have so many bytes.
+pub(crate) fn journal_drive(layout: &NamedLayout, place: usize, member: u64) -> Option<u64> {
+    let Consistency::Journal { sectors } = layout.settings.consistency else { return None };
+    let front = usual_data_offset(Sectors(member / SECTOR_BYTES), layout.layout.chunk);
+    (place == usize::from(layout.layout.drives())).then(|| front.bytes() + sectors.bytes())
 }
 
 /// How many drives a guest has: members, then the journal's, then hot spares, or the fresh drive of a rebuild.

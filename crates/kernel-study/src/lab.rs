@@ -394,7 +394,9 @@ impl<'a> KernelRunner<'a> {
                 Some(scheduler) => plain.with_scheduler(scheduler),
                 None => plain,
             };
-            let class = Class { bytes: size.min(plain.bytes) / 4096 * 4096, ..plain };
+            let bytes = size.min(plain.bytes) / 4096 * 4096;
+            let journal = array::journal_drive(layout, place, bytes).unwrap_or(bytes);
+            let class = Class { bytes: journal.min(plain.bytes) / 4096 * 4096, ..plain };
             let drive = Drive::new(&spec.kind, mix(&[seed, place as u64]));
             (class, Service::Modelled(drive))
         };
@@ -468,10 +470,28 @@ mod tests {
     use std::io;
     use std::os::fd::AsFd;
 
+    /// A study that guests can run, ready for them.
+    fn prepared(text: &str) -> Study {
+        let mut study =
+            raidlab_study::parse(text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+        crate::prepare(&mut study).unwrap_or_else(|error| panic!("{error}"));
+        study
+    }
+
+    fn in_lab<T>(study: &Study, look: impl FnOnce(&KernelLab<'_>) -> T) -> T {
+        let (stop, _kept) = io::pipe().expect("can be made");
+        let options = Options {
+            binaries: Binaries { kernel: PathBuf::new(), programs: PathBuf::new() },
+            cost: Cost::PLAIN,
+            varied_starts: false,
+        };
+        look(&KernelLab::new(study, options, stop.as_fd(), None).expect("a lab"))
+    }
+
     /// The drive that is rebuilt shares the links of the one that it replaces, which is gone without a hot spare.
     #[test]
     fn a_fresh_drive_is_where_the_lost_one_was() {
-        let mut study = raidlab_study::parse(
+        let study = prepared(
             r#"
 title = "links"
 states = ["healthy", "degraded", "rebuilding"]
@@ -484,23 +504,55 @@ layouts = [
 ]
 workloads = [{ kind = "dd-read", size = "16MiB" }]
 "#,
-            "links.toml",
-        )
-        .unwrap_or_else(|error| panic!("{error}"));
-        crate::prepare(&mut study).unwrap_or_else(|error| panic!("{error}"));
-        let (stop, _kept) = io::pipe().expect("can be made");
-        let options = Options {
-            binaries: Binaries { kernel: PathBuf::new(), programs: PathBuf::new() },
-            cost: Cost::PLAIN,
-            varied_starts: false,
+        );
+        in_lab(&study, |lab| {
+            let routes = |layout, state| lab.paths(layout, state).expect("has paths").routes;
+            let on = vec![0, 1];
+            let (gone, both) = (Vec::new(), vec![on.clone(); 2]);
+            assert_eq!(routes(0, State::Healthy), both);
+            assert_eq!(routes(0, State::Degraded), [gone.clone(), on.clone()]);
+            assert_eq!(routes(0, State::Rebuilding), [gone, on.clone(), on.clone()]);
+            assert_eq!(routes(1, State::Rebuilding), vec![on; 3]);
+        });
+    }
+
+    /// md takes all of the journal's drive for it behind where data begin: on members of 1 GiB after 4,096 sectors, on
+    /// whole drives after 264,192 (mdadm 4.2; a guest says that the first journal has 65,536 KiB).
+    #[test]
+    fn a_journal_is_as_large_as_the_study_says() {
+        let study = |size: &str| {
+            let text = format!(
+                r#"
+title = "journals"
+{size}
+drives = [{{ name = "nas", model = "nas-8tb-7200", count = 4 }}]
+layouts = [
+    {{ name = "small", level = "raid5", members = 3, consistency = "journal", journal_size = "64MiB" }},
+    {{ level = "raid5", members = 3, consistency = "journal" }},
+    {{ level = "raid5", members = 3 }},
+]
+workloads = [{{ kind = "dd-write", size = "16MiB" }}]
+"#
+            );
+            prepared(&text)
         };
-        let lab = KernelLab::new(&study, options, stop.as_fd(), None).expect("a lab");
-        let routes = |layout, state| lab.paths(layout, state).expect("has paths").routes;
-        let on = vec![0, 1];
-        let (gone, both) = (Vec::new(), vec![on.clone(); 2]);
-        assert_eq!(routes(0, State::Healthy), both);
-        assert_eq!(routes(0, State::Degraded), [gone.clone(), on.clone()]);
-        assert_eq!(routes(0, State::Rebuilding), [gone, on.clone(), on.clone()]);
-        assert_eq!(routes(1, State::Rebuilding), vec![on; 3]);
+        let last = |study: &Study| {
+            in_lab(study, |lab| {
+                let of = |layout| {
+                    let state = State::Healthy;
+                    let key = CellKey { layout, workload: 0, processes: 1, state, again: false };
+                    let drives = lab.runner_on(0).drives(&key, 1);
+                    drives.iter().map(|(class, _)| class.bytes >> 20).collect::<Vec<_>>()
+                };
+                [of(0), of(1), of(2)]
+            })
+        };
+        let gib = 1024;
+        let [small, usual, none] = last(&study("member_size = \"1GiB\""));
+        assert_eq!(small, [gib, gib, gib, 2 + 64]);
+        assert_eq!(usual, [gib, gib, gib, 2 + 256]);
+        assert_eq!(none, [gib; 3]);
+        let [small, usual, none] = last(&study(""));
+        assert_eq!((small[3], usual[3], none.len()), (129 + 64, 129 + 256, 3));
     }
 }

@@ -72,6 +72,7 @@ const CLI: &[&str] = &[
 /// Cells of studies, in guests and by the same programs as on real directories.
 const KERNEL_STUDY: &[&str] = &[
     "core",
+    "metadata",
     "random",
     "models",
     "sim",

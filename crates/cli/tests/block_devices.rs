@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 mod create;
+mod groups;
 mod journal;
 mod metadata;
 mod overlay;

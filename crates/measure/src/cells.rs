@@ -157,7 +157,7 @@ impl<'a> Cells<'a> {
         let options = self.options(layout);
         let mut members = Vec::new();
         for index in 0..self.study.layouts[layout].layout.drives() {
-            let (file, path) = self.drives.member(index)?;
+            let (file, path) = self.drives.member(layout, index)?;
             let member = FileMember::new(file, &path, options)?;
             if self.cache != Some(CacheState::Buffered) {
                 self.cache = Some(member.cache_state());

@@ -11,6 +11,7 @@ use raidlab_study::Study;
 
 use crate::error::MeasureError;
 use crate::fill::Filling;
+use crate::places::Places;
 use crate::sizes::Sizes;
 
 /// Bytes of a superblock at most.
@@ -20,7 +21,7 @@ const SUPERBLOCK: usize = 4096;
 #[derive(Debug)]
 pub struct Devices {
     claims: Vec<Claim>,
-    members: usize,
+    places: Places,
     has_spare: bool,
 }
 
@@ -30,16 +31,21 @@ impl Devices {
         Ok((claim.file()?, claim.device().path.clone()))
     }
 
-    pub(super) fn member(&self, index: u16) -> Result<(File, PathBuf), EngineError> {
-        self.open(usize::from(index))
+    pub(super) fn member(&self, layout: usize, index: u16) -> Result<(File, PathBuf), EngineError> {
+        self.open(self.members(layout)[usize::from(index)])
+    }
+
+    /// The devices of a layout's members among all, in the order of the members.
+    pub fn members(&self, layout: usize) -> &[usize] {
+        self.places.of_layout(layout)
     }
 
     pub(super) fn spare(&self) -> Result<(File, PathBuf), EngineError> {
-        self.open(self.members)
+        self.open(self.places.count())
     }
 
     pub(super) fn journal(&self) -> Result<(File, PathBuf), EngineError> {
-        self.open(self.members + usize::from(self.has_spare))
+        self.open(self.places.count() + usize::from(self.has_spare))
     }
 
     /// Clears the place of the superblock on each.
@@ -71,8 +77,11 @@ impl Devices {
 
     /// What a device is used for.
     pub fn role(&self, index: usize) -> String {
-        match index.checked_sub(self.members) {
-            None => format!("member {index}"),
+        match index.checked_sub(self.places.count()) {
+            None => match self.places.group(index) {
+                None => format!("member {index}"),
+                Some(group) => format!("member, for {group}"),
+            },
             Some(0) if self.has_spare => "spare".to_string(),
             Some(_) => "log device".to_string(),
         }
@@ -88,10 +97,11 @@ impl Devices {
         paths: &[PathBuf],
         write: bool,
     ) -> Result<Self, MeasureError> {
-        let members = study.layouts.iter().map(|one| one.layout.drives()).max().unwrap_or(0).into();
+        let places = Places::of(study);
         let extra = sizes.extra(study);
-        let needed =
-            members + usize::from(extra.spare.is_some()) + usize::from(extra.journal.is_some());
+        let needed = places.count()
+            + usize::from(extra.spare.is_some())
+            + usize::from(extra.journal.is_some());
         let on = |what: String| MeasureError::input(format!("--on: {what}"));
         if paths.len() != needed {
             let with = match (extra.spare, extra.journal) {
@@ -101,10 +111,11 @@ impl Devices {
                 (Some(_), Some(_)) => ", the last two as spare and log device",
             };
             let given = paths.len();
-            let reason = format!("{given} devices are given, the study uses {needed}{with}");
+            let of = places.each_group();
+            let reason = format!("{given} devices are given, the study uses {needed}{of}{with}");
             return Err(on(format!("{reason}; name as many, or change the study")));
         }
-        let mut devices = Self { claims: Vec::new(), members, has_spare: extra.spare.is_some() };
+        let mut devices = Self { claims: Vec::new(), places, has_spare: extra.spare.is_some() };
         for path in paths {
             // The same twice would be busy by ourselves.
             let own = Device::inspect(path).map_err(|error| on(error.to_string()))?;
@@ -120,7 +131,8 @@ impl Devices {
         }
         let sizes_needed = (0..needed).map(|index| match extra.journal {
             Some(bytes) if index + 1 == needed => bytes,
-            _ => sizes.file,
+            _ if index >= devices.places.count() => sizes.file,
+            _ => devices.places.largest(index, &sizes.members).bytes(),
         });
         for (device, bytes) in devices.each().zip(sizes_needed) {
             if device.size < bytes && device.refusals.is_empty() {

@@ -18,14 +18,14 @@ pub enum Drives {
 }
 
 impl Drives {
-    /// Opens a member; gives its path too.
-    pub(super) fn member(&self, index: u16) -> Result<(File, PathBuf), EngineError> {
+    /// Opens a member of a layout; gives its path too.
+    pub(super) fn member(&self, layout: usize, index: u16) -> Result<(File, PathBuf), EngineError> {
         match self {
             Self::Files(directory) => {
                 let path = directory.member_path(index).unwrap_or_default();
                 Ok((directory.open_member(index)?, path))
             }
-            Self::Devices(devices) => devices.member(index),
+            Self::Devices(devices) => devices.member(layout, index),
         }
     }
 

@@ -51,6 +51,7 @@ mod fill;
 mod format;
 mod memory;
 mod mounted;
+mod places;
 mod rounds;
 mod sizes;
 

@@ -98,14 +98,12 @@ impl Sizes {
                 let place = ("layouts", index, error.key);
                 study.origin.error(StudyErrorKind::ImpossibleLayout, place, error.reason)
             };
-            let member = match study.drives[named.drives].source {
-                DriveSource::File(size) => {
+            let member = match smallest_file(study, named) {
+                Some(size) => {
                     sizes.given = true;
-                    Sectors(size.0 / SECTOR_BYTES)
+                    size
                 }
-                DriveSource::Model(_) => {
-                    least_member(needed, named, MemberFormat::of).map_err(impossible)?
-                }
+                None => least_member(needed, named, MemberFormat::of).map_err(impossible)?,
             };
             let member = match (study.member_size, on_devices) {
                 (Some(size), true) => size,
@@ -125,6 +123,16 @@ impl Sizes {
         study.check_capacity(&sizes.capacities, &blocks, |_| memory)?;
         Ok(sizes)
     }
+}
+
+/// The smallest size that a group of files which a layout has members of gives, as arrays use of each member what the
+/// smallest has. `None` where all of them leave it open.
+fn smallest_file(study: &Study, named: &NamedLayout) -> Option<Sectors> {
+    let size = |place: u16| match study.drives[named.group(place.into())].source {
+        DriveSource::File(size) => Some(Sectors(size.0 / SECTOR_BYTES)),
+        DriveSource::Model(_) => None,
+    };
+    (0..named.layout.drives()).filter_map(size).min()
 }
 
 /// How much of devices of these sizes, in bytes, arrays use: all of the smallest, in whole MiB. `None` where the study
@@ -297,6 +305,23 @@ mod tests {
         assert_eq!((&sizes.members[..], sizes.file), (&[Sectors(6 << 20); 9][..], 3 << 30));
         let files = Sizes::of(&study).expect("sizes");
         assert!(files.members.iter().all(|member| member.bytes() < 3 << 30), "{:?}", files.members);
+    }
+
+    /// The study's groups of files: 8 GiB and 2 GiB.
+    #[test]
+    fn arrays_use_what_the_smallest_member_has() {
+        let text = raidlab_study::default_study().to_string()
+            + "\n[[drives]]\nname = \"large\"\nfile = \"8GiB\"\ncount = 2\n\
+               [[drives]]\nname = \"small\"\nfile = \"2GiB\"\ncount = 1\n\
+               [[layouts]]\nlevel = \"raid1\"\nmembers = 2\nname = \"unequal\"\n\
+               drives = [\"large\", \"small\"]\n\
+               [[layouts]]\nlevel = \"raid1\"\nmembers = 2\nname = \"equal\"\ndrives = \"large\"\n";
+        let text = text.replace("4GiB", "6MiB");
+        let study = raidlab_study::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{e}"));
+        for sizes in [Sizes::of(&study), Sizes::on_devices(&study)] {
+            let members = sizes.expect("sizes").members;
+            assert_eq!(members[members.len() - 2..], [Sectors(4 << 20), Sectors(16 << 20)]);
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl Keep {
         })?;
         let named = &study.layouts[index];
         let has_journal = matches!(named.settings.consistency, Consistency::Journal { .. });
-        let members = usize::from(named.layout.drives());
+        let members = devices.members(index);
         let with_role =
             |role: &str| (0..devices.claims().len()).find(|index| devices.role(*index) == role);
         let spare = with_role("spare").filter(|_| named.layout.level.is_redundant());
@@ -59,7 +59,7 @@ impl Keep {
         let sectors = |index: usize| {
             Sectors(devices.each().nth(index).map_or(0, |one| one.size / SECTOR_BYTES))
         };
-        let each: Vec<Sectors> = (0..members).map(sectors).collect();
+        let each: Vec<Sectors> = members.iter().copied().map(sectors).collect();
         let creation = Creation {
             devices: each
                 .iter()
@@ -79,7 +79,7 @@ impl Keep {
             ..md_creation(named, &each, None)
         };
         let plan = creation.plan().map_err(|error| wrong(error.to_string()))?;
-        let all: Vec<usize> = (0..members).chain(spare).chain(log).collect();
+        let all: Vec<usize> = members.iter().copied().chain(spare).chain(log).collect();
         let path = |one: &raidlab_engine::Device| one.path.display().to_string();
         let paths: Vec<String> = devices.each().map(path).collect();
         let used = all.iter().map(|index| paths[*index].clone()).collect();

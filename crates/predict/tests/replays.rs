@@ -52,7 +52,8 @@ fn drives_on_one_channel_wait_for_each_other() {
             .find(|key| study.layouts[key.layout].name == name)
             .expect("a layout");
         let mut world = modelled.world(key.layout, 1).expect("a world");
-        modelled.run_on(&mut world, &key, 1).expect("a run").headline().expect("a rate")
+        let run = modelled.run_on(&mut world, &key, 1).expect("a run");
+        run.headline(&study, &key).expect("a rate")
     };
     let (one, two) = (rate("md-raid0(2u-1ch)"), rate("md-raid0(2u-2ch)"));
     assert!(one < 0.8 * two, "{one} and {two} MiB/s");

@@ -186,10 +186,10 @@ impl Sample {
         }
     }
 
-    /// The first of the workload's values, whatever a study shows of it; `None` where it took too short a time to tell,
-    /// as no other value can stand in for it.
-    pub fn headline(&self) -> Option<f64> {
-        self.value(0)
+    /// The first of a cell's values that the study shows; `None` where it took too short a time to tell, as no other
+    /// value can stand in for it.
+    pub fn headline(&self, study: &Study, key: &CellKey) -> Option<f64> {
+        self.value(key.workload(study).map_or(0, WorkloadSpec::headline))
     }
 
     /// One of the workload's values, by its place.
@@ -205,8 +205,7 @@ pub(crate) fn headlines<'a>(
     key: &CellKey,
     samples: impl Iterator<Item = &'a Sample>,
 ) -> Option<Vec<f64>> {
-    let at = key.workload(study).map_or(0, WorkloadSpec::headline);
-    samples.map(|sample| sample.value(at)).collect()
+    samples.map(|sample| sample.headline(study, key)).collect()
 }
 
 /// Runs cells: all that differs between real and virtual time.

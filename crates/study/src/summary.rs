@@ -16,7 +16,7 @@ use raidlab_results::{
     Better, Bottleneck, Cell, Clock, LATENCY_SHARES, LatencyRow, LayoutRow, MembersRow, Published,
     Results, SCHEMA_VERSION, WorkloadRow,
 };
-use raidlab_workload::Metric;
+use raidlab_workload::{Metric, WorkloadSpec};
 
 use crate::conduct;
 use crate::course::Course;
@@ -453,7 +453,8 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
     let workload = spec.map_or(IDLE_REBUILD, |workload| &workload.name);
     let metric = measure.shown_name(study, key).unwrap_or(measure.name());
     let samples = measure.values(own)?;
-    let is_first = matches!(measure, Measure::Value(_, 0)) || spec.is_none();
+    let first = spec.map_or(0, WorkloadSpec::headline);
+    let is_first = matches!(measure, Measure::Value(_, at) if at == first) || spec.is_none();
     let course =
         if is_first { Course::of(own, &samples, measure.unit()) } else { Course::default() };
     let middle = median(&samples)?;

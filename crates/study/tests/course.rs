@@ -72,6 +72,42 @@ fn a_cell_keeps_medians_over_rounds_and_the_round_in_the_middle() {
     assert_eq!(raidlab_results::Results::from_json(&text).expect("is read"), results);
 }
 
+/// What the rounds show stands at the first figure that the study shows, and goes by it: here not the workload's first.
+#[test]
+fn the_course_is_that_of_the_figure_that_is_shown() {
+    struct Two;
+    impl Runner for Two {
+        type Error = String;
+        fn run(
+            &mut self,
+            key: &raidlab_study::CellKey,
+            round: u32,
+            seed: u64,
+        ) -> Result<Sample, String> {
+            let sample = Rounds.run(key, round, seed)?;
+            // Of rounds 1 to 5 the second has the second value in the middle.
+            let second = [10.0, 30.0, 20.0, 40.0, 50.0][round as usize];
+            let first = sample.values[0];
+            Ok(Sample { values: vec![first, first, Some(second)], ..sample })
+        }
+    }
+    let text = "title = \"t\"\nrounds = 5\nmax_rounds = 5\nprocesses = [1]\n\
+                filesystem = \"ext4\"\n\
+                drives = [{ name = \"d\", model = \"nas-8tb-7200\", count = 1 }]\n\
+                layouts = [{ level = \"single\" }]\n\
+                [[workloads]]\nkind = \"bonnie-2.00\"\nsize = \"238MiB\"\nram = \"64MiB\"\n\
+                fast = true\nn = \"0\"\nshow = [\"rewrite_kps\"]\n";
+    let study = raidlab_study::parse(text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
+    let samples = run_rounds(&study, &mut Two, &mut support::on).expect("runs");
+    let none = BTreeMap::new;
+    let results =
+        summarise(&study, &samples, Clock::Virtual, none(), none(), Vec::new(), &[Sectors(1)]);
+    let cell = &results.cells[0];
+    assert_eq!((cell.metric.as_str(), cell.samples.len()), ("rewrite_kps", 5));
+    let line = cell.timeline.as_ref().expect("a timeline");
+    assert_eq!((line.round, &cell.done_s[..]), (2, &[3.0, 6.0][..]));
+}
+
 /// What ends within the last bin is told of the time that was there, and a bin without requests has no time of any.
 #[test]
 fn rates_are_of_the_time_that_a_bin_has() {

@@ -235,7 +235,7 @@ pub(crate) fn run_cell(
         (0..study.rounds).map(run).collect()
     };
     match catch_unwind(AssertUnwindSafe(rounds)) {
-        Ok(Ok(samples)) => match too_short(&samples) {
+        Ok(Ok(samples)) => match too_short(study, key, &samples) {
             // A further figure would stand in its place, and a slower layout be the best.
             Some(why) => Err(Some(why)),
             None => Ok(samples),
@@ -253,9 +253,9 @@ pub(crate) fn run_cell(
     }
 }
 
-/// Why the samples of a cell do not tell its first figure, if they do not.
-fn too_short(samples: &[Sample]) -> Option<String> {
-    let short = samples.iter().filter(|sample| sample.headline().is_none()).count();
+/// Why the samples of a cell do not tell the first figure that the study shows of it, if they do not.
+fn too_short(study: &Study, key: &CellKey, samples: &[Sample]) -> Option<String> {
+    let short = samples.iter().filter(|sample| sample.headline(study, key).is_none()).count();
     let rounds = samples.len();
     (short > 0).then(|| {
         format!(

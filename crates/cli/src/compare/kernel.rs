@@ -163,14 +163,16 @@ fn sensitive_cells(
 ) -> Result<Looked, Failure> {
     let mut named = Vec::new();
     for (at, (key, of_cell)) in samples.cells.iter().zip(&samples.samples).enumerate() {
-        let Some(plain) = of_cell.first().and_then(Sample::headline) else { continue };
+        let Some(plain) = of_cell.first().and_then(|sample| sample.headline(study, key)) else {
+            continue;
+        };
         let title = cell_title(study, key);
         bar.show(at, samples.cells.len(), format!("other processors: {title}"));
         let seed = cell_seed(study, key, 0);
         let mut values = vec![plain];
         for cost in Cost::OTHERS {
             match run(cost, key, seed) {
-                Ok(sample) => values.extend(sample.headline()),
+                Ok(sample) => values.extend(sample.headline(study, key)),
                 Err(KernelError::Interrupted) => return Ok(Looked::Stopped),
                 Err(error) => return Err(failure(error)),
             }

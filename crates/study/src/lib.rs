@@ -65,6 +65,6 @@ pub use study::{
     MODELLED_FILESYSTEMS, NATIVE, NamedLayout, Only, Origin, State, Study, filesystem_room,
     lost_member,
 };
-pub use summary::{cell_figures, summarise};
+pub use summary::{cell_figures, run_warnings, summarise};
 pub use sweep::{Point, PointStudy, Sweep, Value};
 pub use trust::NO_HOST;

@@ -3,6 +3,8 @@
 mod short;
 mod warned;
 
+pub use warned::run_warnings;
+
 use std::collections::BTreeMap;
 
 use raidlab_core::geometry::{Chunk, ChunkMap};

@@ -11,18 +11,54 @@ use crate::row::ReadRow;
 /// Of a key with more values than this, such as a seed, no value has a line of its own.
 const MOST_VALUES: usize = 24;
 
-/// The most errors that are told.
-const MOST_ERRORS: usize = 8;
+/// The most errors, and the most notes, that are told.
+const MOST_TOLD: usize = 8;
 
 /// Gathers what rows show. Memory grows with how many values keys have, up to a bound, not with how many
 /// rows there are.
 #[derive(Debug, Default)]
 pub struct Report {
     rows: u64,
-    errors: u64,
-    /// Errors with the points of the first row and how many rows have them.
-    reasons: BTreeMap<String, (u64, u64)>,
+    errors: Told,
+    notes: Told,
     groups: BTreeMap<Group, Shown>,
+}
+
+/// Texts of rows.
+#[derive(Debug, Default)]
+struct Told {
+    count: u64,
+    /// By what tells them from others.
+    texts: BTreeMap<String, Text>,
+}
+
+#[derive(Debug)]
+struct Text {
+    first: String,
+    /// The point of the first row, and how many rows have it.
+    point: u64,
+    count: u64,
+}
+
+impl Told {
+    fn add(&mut self, text: &str, key: String, point: u64) {
+        self.count += 1;
+        if self.texts.len() < MOST_TOLD || self.texts.contains_key(&key) {
+            let first = text.replace('\n', " ");
+            self.texts.entry(key).or_insert(Text { first, point, count: 0 }).count += 1;
+        }
+    }
+
+    fn write(&self, to: &mut String, others: &str) {
+        // A text that takes what is written takes all of it.
+        for Text { first, point, count } in self.texts.values() {
+            let _ = writeln!(to, "- {count} times, first at point {point}: {first}");
+        }
+        let told: u64 = self.texts.values().map(|text| text.count).sum();
+        if told < self.count {
+            let _ = writeln!(to, "- {} with other {others}", self.count - told);
+        }
+    }
 }
 
 /// Cells that are compared.
@@ -74,10 +110,12 @@ impl Report {
         let row = ReadRow::parse(line)?;
         self.rows += 1;
         if let Some(error) = &row.error {
-            self.errors += 1;
-            if self.reasons.len() < MOST_ERRORS || self.reasons.contains_key(error) {
-                self.reasons.entry(error.clone()).or_insert((row.point, 0)).1 += 1;
-            }
+            self.errors.add(error, error.clone(), row.point);
+        }
+        if let Some(note) = &row.note {
+            // They tell of amounts, which differ from row to row.
+            let key = note.chars().filter(|char| !char.is_ascii_digit()).collect();
+            self.notes.add(note, key, row.point);
         }
         let Some(figure) = row.metrics.first().filter(|figure| figure.median > 0.0) else {
             return Ok(());
@@ -117,7 +155,8 @@ impl Report {
         if is_better {
             let with: Vec<String> =
                 keys.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-            let what = format!("{layout}, point {}: {}", row.point, with.join(", "));
+            let note = row.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+            let what = format!("{layout}, point {}: {}{note}", row.point, with.join(", "));
             shown.best = Some((figure.median, what));
         }
         for (name, value) in keys.into_iter().chain([("layout".to_owned(), layout)]) {
@@ -137,25 +176,20 @@ impl Report {
 
     /// How many of them tell of an error.
     pub fn errors(&self) -> u64 {
-        self.errors
+        self.errors.count
     }
 
     /// As Markdown.
     pub fn text(&self, title: &str) -> String {
+        let errors = self.errors.count;
         let mut text =
-            format!("# {title}\n\n{} cells, {} of them with an error.\n", self.rows, self.errors);
+            format!("# {title}\n\n{} cells, {errors} of them with an error.\n", self.rows);
         // A text that takes what is written takes all of it.
         let to = &mut text;
-        for (error, (point, count)) in &self.reasons {
-            let _ = writeln!(
-                to,
-                "- {count} times, first at point {point}: {}",
-                error.replace('\n', " ")
-            );
-        }
-        let told: u64 = self.reasons.values().map(|(_, count)| count).sum();
-        if told < self.errors {
-            let _ = writeln!(to, "- {} with other errors", self.errors - told);
+        self.errors.write(to, "errors");
+        if self.notes.count > 0 {
+            let _ = writeln!(to, "\n{} cells with a note:\n", self.notes.count);
+            self.notes.write(to, "notes");
         }
         for (group, shown) in &self.groups {
             let processes = if group.processes == 1 { "process" } else { "processes" };

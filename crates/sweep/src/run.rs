@@ -10,7 +10,7 @@ use raidlab_sim::HostCosts;
 use raidlab_store::shards::{Manifest, ShardWriter, Shards};
 use raidlab_study::{
     CellKey, PointStudy, Runner, Sample, Study, StudyError, StudyErrorKind, cell_figures,
-    cell_seed, cells,
+    cell_seed, cells, run_warnings,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -177,6 +177,7 @@ fn run_point(
                 Ok(samples) => {
                     let capacity: Option<Sectors> = capacities.get(key.layout).copied();
                     row.measured(cell_figures(&one.study, key, &samples), capacity);
+                    row.note = note(row.note, run_warnings(&samples));
                 }
             }
         }
@@ -186,6 +187,12 @@ fn run_point(
         }
     }
     Ok(())
+}
+
+/// What a reader must know: what the cell says of itself, and what its runs warned of.
+fn note(own: Option<String>, warnings: Vec<String>) -> Option<String> {
+    let all: Vec<String> = own.into_iter().chain(warnings).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// What a row says of its cell before that is run.

@@ -317,6 +317,36 @@ values = [[1]]
         Value::from("2 of 2 rounds were too short to tell the first figure: use a larger size");
     let expected = [(&short, &Value::Null), (&Value::Null, &Value::from("block_write_kps"))];
     assert_eq!(told, expected);
+    // A study that does not show it can do without.
+    let text = text.replace("n = \"0\"", "n = \"0\", show = [\"rewrite_kps\"]");
+    let rows = self::rows("short-shown", &text, 1);
+    let told: Vec<_> =
+        rows.iter().map(|row| (&row["error"], &row["metrics"][0]["metric"])).collect();
+    assert_eq!(told, [(&Value::Null, &Value::from("rewrite_kps")); 2]);
+}
+
+/// What runs warn of stands in the row, and in the report with the numbers of the first row.
+#[test]
+fn a_row_says_what_its_runs_warned_of() {
+    let text = r#"
+title = "Buffered"
+rounds = 2
+filesystem = "ext4"
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 1 }]
+layouts = [{ level = "single" }]
+workloads = [
+    { kind = "dd", name = "buffered", bs = "1MiB", size = "300MiB" },
+    { kind = "dd", name = "synced", bs = "1MiB", size = "300MiB", conv = "fdatasync" },
+]
+
+[[sweep.axes]]
+key = "processes"
+values = [[1]]
+"#;
+    let rows = rows("warned", text, 1);
+    let notes: Vec<&Value> = rows.iter().map(|row| &row["note"]).collect();
+    let warned = Value::from("300 MiB were still in memory only at the end of the run");
+    assert_eq!(notes, [&warned, &Value::Null]);
 }
 
 #[test]
@@ -426,6 +456,16 @@ fn a_report_names_errors_and_keys_of_too_many_values() {
     assert!(text.contains("11 cells, 11 of them with an error."), "{text}");
     assert!(text.contains("- 2 times, first at point 3: reason 3\n"), "{text}");
     assert!(text.contains("- 2 with other errors") && !text.contains("another"), "{text}");
+    let noted = |point: u64, mib: u64| {
+        let note = format!("\"note\":\"{mib} MiB were left\"");
+        line(point, "64K", "higher", mib as f64, 0.0).replace("\"note\":null", &note)
+    };
+    let text = report(&[noted(3, 20), noted(4, 30), line(5, "64K", "higher", 1.0, 0.0)]);
+    assert!(
+        text.contains("\n2 cells with a note:\n\n- 2 times, first at point 3: 20 MiB were left\n"),
+        "{text}"
+    );
+    assert!(text.contains("point 4: layouts.chunk = 64K (30 MiB were left)\n"), "{text}");
     for (values, shown) in [(24, true), (25, false)] {
         let lines: Vec<String> =
             (0..values).map(|at| line(at, &format!("{at}K"), "higher", 1.0, 0.0)).collect();

@@ -1,7 +1,7 @@
 //! What the runs of cells warned of.
 
 use crate::matrix::{CellKey, cell_title};
-use crate::run::Samples;
+use crate::run::{Sample, Samples};
 use crate::study::Study;
 
 /// How many cells a warning names.
@@ -22,6 +22,15 @@ enum Word<'a> {
     Text(&'a str),
 }
 
+/// What the runs of one cell warned of, each once.
+pub fn run_warnings(samples: &[Sample]) -> Vec<String> {
+    let mut all: Vec<Warning<'_>> = Vec::new();
+    for warning in samples.iter().flat_map(|sample| &sample.warnings) {
+        add(&mut all, words(warning), 0);
+    }
+    all.iter().map(Warning::said).collect()
+}
+
 /// Each warning once, with the cells whose runs it is of.
 pub(super) fn warnings(study: &Study, samples: &Samples) -> Vec<String> {
     let mut all: Vec<Warning<'_>> = Vec::new();
@@ -30,15 +39,18 @@ pub(super) fn warnings(study: &Study, samples: &Samples) -> Vec<String> {
         let shown = CellKey { again: false, ..*key };
         let Some(cell) = samples.cells.iter().position(|key| *key == shown) else { continue };
         for warning in own.iter().flat_map(|sample| &sample.warnings) {
-            let words = words(warning);
-            match all.iter_mut().find(|known| is_alike(&known.words, &words)) {
-                Some(known) => known.add(&words, cell),
-                None => all.push(Warning { words, cells: vec![cell] }),
-            }
+            add(&mut all, words(warning), cell);
         }
     }
     let shown = samples.cells.iter().filter(|key| !key.again).count();
     all.iter().map(|known| known.text(study, &samples.cells, shown)).collect()
+}
+
+fn add<'a>(all: &mut Vec<Warning<'a>>, words: Vec<Word<'a>>, cell: usize) {
+    match all.iter_mut().find(|known| is_alike(&known.words, &words)) {
+        Some(known) => known.add(&words, cell),
+        None => all.push(Warning { words, cells: vec![cell] }),
+    }
 }
 
 impl Warning<'_> {
@@ -53,14 +65,19 @@ impl Warning<'_> {
         }
     }
 
-    /// The warning, and whose it is of all the cells that are `shown`.
-    fn text(&self, study: &Study, cells: &[CellKey], shown: usize) -> String {
+    /// The warning, with all its numbers.
+    fn said(&self) -> String {
         let word = |word: &Word<'_>| match word {
             Word::Number(least, most) if least < most => format!("{least} to {most}"),
             Word::Number(least, _) => least.to_string(),
             Word::Text(text) => (*text).to_owned(),
         };
-        let said = self.words.iter().map(word).collect::<Vec<_>>().join(" ");
+        self.words.iter().map(word).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The warning, and whose it is of all the cells that are `shown`.
+    fn text(&self, study: &Study, cells: &[CellKey], shown: usize) -> String {
+        let said = self.said();
         let count = self.cells.len();
         if count == shown && count > MOST_NAMED {
             return format!("{said}: all {count} cells");

@@ -12,6 +12,7 @@
 
 mod archive;
 mod assembly;
+mod ddf;
 mod device;
 mod disk;
 mod documents;
@@ -29,6 +30,7 @@ mod written;
 
 pub use archive::tar;
 pub use assembly::assembly;
+pub use ddf::ddf;
 pub use documents::{results, store};
 pub use geom::geom;
 pub use kernel::fuse;
@@ -46,6 +48,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target.
 pub const TARGETS: &[Target] = &[
     ("assembly", assembly),
+    ("ddf", ddf),
     ("drive", drive),
     ("fio", fio),
     ("fuse", fuse),

@@ -48,8 +48,8 @@ macro_rules! replays {
 }
 
 replays!(
-    assembly, drive, fio, fuse, geom, layout, lvm, md, metadata, nbd, parameters, results, store,
-    study, tar, trace, written,
+    assembly, ddf, drive, fio, fuse, geom, layout, lvm, md, metadata, nbd, parameters, results,
+    store, study, tar, trace, written,
 );
 
 #[test]

@@ -17,7 +17,7 @@ use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, seek};
 use rustix::io::{Errno, pread};
 
-use super::room::{Room, is_no_room};
+use super::room::Room;
 use super::system::Disk;
 use super::uring::{self, Ring};
 use super::worker::{Finished, Hub, Ticket, Work, Workers, carry_out};
@@ -236,9 +236,6 @@ impl FileMember {
         const RESERVE: &str = "make room for a write to a member";
         let Disk { file, data_offset, .. } = &*self.disk;
         self.room.reserve(file, *data_offset, (at, len)).map_err(|error| {
-            if !is_no_room(&error) {
-                return EngineError::io(RESERVE, &self.path, error);
-            }
             let reason = format!("its filesystem has none ({error}); nothing was written");
             EngineError::new(EngineErrorKind::NoRoom, RESERVE, reason).at_path(&self.path)
         })

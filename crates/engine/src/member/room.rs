@@ -56,7 +56,8 @@ impl Room {
         runs.all(|run| self.has[(run / 64) as usize] & 1 << (run % 64) != 0)
     }
 
-    /// Asks for the room of a range of the member, whose data start at `data_offset` of the file.
+    /// Asks for the room of a range of the member, whose data start at `data_offset` of the file. Fails only where there
+    /// is none: what else is wrong with the file, the write to it tells, and may be the member's end, not the array's.
     pub(super) fn reserve(
         &mut self,
         file: &File,
@@ -74,27 +75,30 @@ impl Room {
                 continue;
             }
             let (start, stop) = (run * RUN, ((run + 1) * RUN).min(self.sectors));
-            let allocated = match allocate(file, data_offset.0 + start..data_offset.0 + stop) {
-                // There may be room for what is needed now, if not for all of the run.
-                Err(error) if is_no_room(&error) => {
-                    let (start, stop) = (start.max(at.0), stop.min(end));
-                    allocate(file, data_offset.0 + start..data_offset.0 + stop)?;
-                    continue;
-                }
-                other => other,
-            };
-            match allocated.as_ref().map_err(io::Error::raw_os_error) {
-                // Where it cannot be asked for, nobody knows before the write.
-                Err(Some(libc::EOPNOTSUPP | libc::ENOSYS)) => {
-                    self.missing = 0;
-                    self.has.fill(u64::MAX);
-                    return Ok(());
-                }
-                Err(_) => return allocated,
+            match allocate(file, data_offset.0 + start..data_offset.0 + stop) {
                 Ok(()) => {
                     self.has[word] |= bit;
                     self.missing -= 1;
                 }
+                // There may be room for what is needed now, if not for all of the run.
+                Err(error) if is_no_room(&error) => {
+                    let (start, stop) = (start.max(at.0), stop.min(end));
+                    let needed = allocate(file, data_offset.0 + start..data_offset.0 + stop);
+                    if let Err(error) = needed
+                        && is_no_room(&error)
+                    {
+                        return Err(error);
+                    }
+                }
+                // Where it cannot be asked for, nobody knows before the write.
+                Err(error)
+                    if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) =>
+                {
+                    self.missing = 0;
+                    self.has.fill(u64::MAX);
+                    return Ok(());
+                }
+                Err(_) => return Ok(()),
             }
         }
         Ok(())
@@ -111,7 +115,7 @@ impl Room {
 }
 
 /// Whether an error says that there is no room.
-pub(super) fn is_no_room(error: &io::Error) -> bool {
+fn is_no_room(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG))
 }
 
@@ -120,4 +124,25 @@ fn allocate(file: &File, sectors: std::ops::Range<u64>) -> io::Result<()> {
         (sectors.start * SECTOR_BYTES, (sectors.end - sectors.start) * SECTOR_BYTES);
     let allocate = || rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, offset, len);
     Ok(retry_on_intr(allocate)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only that there is no room refuses a write. A file that cannot be changed stands for one whose drive is broken.
+    #[test]
+    fn what_else_is_wrong_is_left_to_the_write() {
+        let path = std::env::temp_dir().join(format!("raidlab-room-{}", std::process::id()));
+        let file = File::create(&path).unwrap();
+        file.set_len(8 << 20).unwrap();
+        let broken = File::open(&path).unwrap();
+        let mut room = Room::of(&broken, Sectors(8 << 11)).unwrap();
+        assert!(room.is_missing());
+        room.reserve(&broken, Sectors(0), (Sector(5000), Sectors(8))).unwrap();
+        assert!(!room.has(Sector(5000), Sectors(8)), "nobody knows");
+        room.reserve(&file, Sectors(0), (Sector(5000), Sectors(8))).unwrap();
+        assert!(room.has(Sector(5000), Sectors(8)));
+        std::fs::remove_file(&path).unwrap();
+    }
 }

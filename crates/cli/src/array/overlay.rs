@@ -26,6 +26,8 @@ use raidlab_metadata::md::{Inspected, inspect};
 const MAGIC: &[u8; 16] = b"raidlab overlay2";
 /// Bytes of a block, of the head, and what maps are rounded to.
 const BLOCK: u64 = 4096;
+/// What ranges of zeroes are written from.
+static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 /// Bytes that the head has for each device: its identity, its sectors, and a sum of its ends.
 const ENTRY: usize = 32;
 /// Of them those that say which device it is.
@@ -361,6 +363,18 @@ impl Layered {
         Ok(())
     }
 
+    /// However long the range is: it may be all of the array.
+    fn write_zeroes(&self, overlay: &mut Overlay, at: u64, len: u64) -> Result<(), Failed> {
+        let (mut from, end) = (at, at + len);
+        while from < end {
+            // Pieces end with blocks.
+            let to = end.min((from + 1).next_multiple_of(ZEROES.len() as u64));
+            self.write(overlay, from, &ZEROES[..(to - from) as usize])?;
+            from = to;
+        }
+        Ok(())
+    }
+
     fn carry_out(&self, request: &MemberRequest) -> Result<Option<Vec<u8>>, Failed> {
         let mut overlay = self.overlay();
         let (at, len) = (request.at().bytes(), request.len().bytes() as usize);
@@ -374,9 +388,10 @@ impl Layered {
                 if request.flushes_first() {
                     overlay.flush()?;
                 }
-                let zeroes = vec![0; if request.op() == IoOp::Write { 0 } else { len }];
-                let bytes = if request.op() == IoOp::Write { request.payload() } else { &zeroes };
-                self.write(&mut overlay, at, bytes)?;
+                match request.op() {
+                    IoOp::Write => self.write(&mut overlay, at, request.payload())?,
+                    _ => self.write_zeroes(&mut overlay, at, request.len().bytes())?,
+                }
                 if request.is_durable() {
                     overlay.flush()?;
                 }
@@ -450,6 +465,25 @@ mod tests {
         let held = ReadHold::take(&base, &paths[0]).unwrap();
         let overlay = Arc::new(Mutex::new(overlay));
         (Layered { base, _held: held, sectors, number: 0, overlay }, paths)
+    }
+
+    /// A range of zeroes is as long as it is, whatever it is made of.
+    #[test]
+    fn zeroes_are_written_from_end_to_end() {
+        const SECTORS: u64 = 1024;
+        let base: Vec<u8> = (0..SECTORS * 512).map(|at| (at / 512) as u8 | 1).collect();
+        for (at, len) in [(1, 1), (0, 128), (3, 128), (127, 2), (5, 900), (0, SECTORS)] {
+            let (layered, paths) = layered("zeroes", &base, Sectors(SECTORS));
+            let mut overlay = layered.overlay();
+            layered.write_zeroes(&mut overlay, at * 512, len * 512).map_err(|_| "written").unwrap();
+            let mut expected = base.clone();
+            expected[at as usize * 512..][..len as usize * 512].fill(0);
+            let mut read = vec![1; expected.len()];
+            layered.read(&overlay, 0, &mut read).unwrap();
+            assert!(read == expected, "{len} at {at}");
+            drop(overlay);
+            paths.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        }
     }
 
     /// Of a block of which a part is written, wherever that lies, the rest is what the device has.

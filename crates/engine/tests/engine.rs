@@ -1,7 +1,9 @@
 //! The loop against a flat model: random requests, many at once, over every level, healthy and degraded.
 
+use std::sync::atomic::AtomicBool;
+
 use crate::common::{Random, layouts, memory_members};
-use raidlab_core::contract::{IoOp, Outcome, Segment, Token};
+use raidlab_core::contract::{IoOp, Outcome, Pacing, Segment, Token};
 use raidlab_core::{Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, EngineErrorKind, Member, NullMember, Reply};
 
@@ -307,4 +309,22 @@ fn a_place_is_used_again_only_when_its_answer_was_taken() {
     let mut ids: Vec<_> = replies.iter().map(|reply| reply.id).collect();
     ids.sort();
     assert_eq!(ids, [first, second]);
+}
+
+/// Members that answer at once have the array rebuild all of a member without any need to wait: whoever shares the
+/// engine's thread still has its turn.
+#[test]
+fn a_rebuild_on_members_in_memory_does_not_keep_the_thread() {
+    const LARGE: Sectors = Sectors(512 << 11);
+    let config = EngineConfig::new(Layout::new(Level::Raid1, 2));
+    let mut engine = Engine::new(&config, memory_members(2, LARGE)).unwrap();
+    engine.pace(Pacing::between(u64::MAX, u64::MAX)).unwrap();
+    engine.fail(MemberIndex(1)).unwrap();
+    engine.add(MemberIndex(1), memory_members(1, LARGE).remove(0)).unwrap();
+    let mut replies = Vec::new();
+    engine.poll_replies(&mut replies).unwrap();
+    assert!(engine.goes_on() && !engine.background().is_empty(), "all of it in one call");
+    engine.finish_background(&AtomicBool::new(false)).unwrap();
+    assert!(!engine.goes_on() && engine.background().is_empty());
+    assert!(!engine.array().is_failed(MemberIndex(1)));
 }

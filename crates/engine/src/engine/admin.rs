@@ -27,7 +27,7 @@ impl Engine {
         self.hand_in(Input::Admin(command));
         // The refusal is the answer to this command, and comes first.
         let before = self.events.len();
-        self.turn(Wait::No);
+        self.turn_awhile();
         self.check_fault()?;
         let told = self
             .events
@@ -178,8 +178,7 @@ impl Engine {
         } else {
             // As dropping a member waits for its threads: nothing may be written late.
             while self.fault.is_none() && self.is_in_ring(&retired) {
-                self.wait_members(Some(PATIENCE));
-                self.turn(Wait::No);
+                self.work_on(PATIENCE);
             }
         }
         for member in &mut retired {
@@ -216,19 +215,19 @@ impl Engine {
             let reason = format!("{} requests are outstanding", self.outstanding);
             return Err(EngineError::new(EngineErrorKind::Busy, OPERATION, reason));
         }
-        self.turn(Wait::No);
+        self.turn_awhile();
         while !self.background.is_empty() || self.is_between_works() {
             self.check_fault()?;
             if cancel.load(Ordering::Relaxed) {
                 return Err(EngineError::cancelled(OPERATION));
             }
-            if self.at_threads == 0 && self.wake.is_none() && self.stalled.is_empty() {
+            let is_waiting = self.at_threads > 0 || self.wake.is_some();
+            if !self.goes_on() && !is_waiting && self.stalled.is_empty() {
                 let reason = format!("{:?} waits for nothing", self.background);
                 return Err(EngineError::new(EngineErrorKind::Internal, OPERATION, reason));
             }
             let wake = self.wake.map(|at| Duration::from_nanos(at.since(self.clock()).0));
-            self.wait_members(Some(wake.map_or(PATIENCE, |w| w.min(PATIENCE))));
-            self.turn(Wait::No);
+            self.work_on(wake.map_or(PATIENCE, |w| w.min(PATIENCE)));
         }
         self.check_fault()
     }
@@ -242,8 +241,7 @@ impl Engine {
         self.turn(Wait::No);
         while self.array.status().settling && self.at_threads > 0 {
             self.check_fault()?;
-            self.wait_members(Some(PATIENCE));
-            self.turn(Wait::No);
+            self.work_on(PATIENCE);
         }
         self.admin(Admin::StartScrub(scrub))
     }
@@ -305,12 +303,11 @@ impl Engine {
     /// A fault of raidlab itself.
     pub fn settle(&mut self, limit: Duration) -> Result<(), EngineError> {
         let end = Time(self.clock().0.saturating_add(limit.as_nanos() as u64));
-        self.turn(Wait::No);
-        while self.clock() < end && (self.at_threads > 0 || self.wake.is_some()) {
+        self.turn_awhile();
+        while self.clock() < end && (self.goes_on() || self.at_threads > 0 || self.wake.is_some()) {
             let until = self.wake.map_or(end, |wake| wake.min(end));
             let pause = Duration::from_nanos(until.since(self.clock()).0);
-            self.wait_members(Some(pause.min(PATIENCE)));
-            self.turn(Wait::No);
+            self.work_on(pause.min(PATIENCE));
         }
         self.check_fault()
     }
@@ -323,12 +320,11 @@ impl Engine {
         self.admin(Admin::Stop)?;
         while !self.events.iter().any(|(_, event)| *event == Event::Stopped) {
             self.check_fault()?;
-            if self.at_threads == 0 && self.wake.is_none() {
+            if !self.goes_on() && self.at_threads == 0 && self.wake.is_none() {
                 let reason = "stopping the array waits for nothing";
                 return Err(EngineError::new(EngineErrorKind::Internal, "stop the array", reason));
             }
-            self.wait_members(Some(PATIENCE));
-            self.turn(Wait::No);
+            self.work_on(PATIENCE);
         }
         Ok(())
     }
@@ -401,10 +397,9 @@ impl Engine {
 
     /// Waits until what is in flight to a device that failed has come back.
     fn drain(&mut self, place: MemberIndex) -> Result<(), EngineError> {
-        self.turn(Wait::No);
+        self.turn_awhile();
         while self.array.is_failed(place) && self.in_flight(place) {
-            self.wait_members(Some(PATIENCE));
-            self.turn(Wait::No);
+            self.work_on(PATIENCE);
             self.check_fault()?;
         }
         self.check_fault()

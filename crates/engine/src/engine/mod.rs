@@ -38,7 +38,7 @@ use raidlab_core::contract::{
     Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, Outcome, Output, Request,
     RequestId, Segment, Token, Work,
 };
-use raidlab_core::{MemberIndex, MemberTotals, Sector, Sectors, Time, Volume};
+use raidlab_core::{MemberIndex, MemberTotals, Nanos, Sector, Sectors, Time, Volume};
 
 use crate::buffers::{Area, Buffers, Piece};
 use crate::compute::Computer;
@@ -392,14 +392,26 @@ impl Engine {
         Time(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// Works until nothing more can be done without waiting; adds the answers that came to `replies`.
+    /// Works until nothing more can be done without waiting, or for some milliseconds, so that whoever calls can look
+    /// at what else there is to do ([`goes_on`](Self::goes_on) then); adds the answers that came to `replies`.
     ///
     /// # Errors
     /// A fault of raidlab itself, such as an output that this version does not carry out.
     #[inline]
     pub fn poll_replies(&mut self, replies: &mut Vec<Reply>) -> Result<(), EngineError> {
-        self.turn(Wait::No);
+        self.turn_awhile();
         self.collect(replies)
+    }
+
+    /// Whether there is more to do at once, without waiting for anything.
+    pub fn goes_on(&self) -> bool {
+        self.undrained || self.queued > 0 || self.has_answers()
+    }
+
+    /// Whether members or computations have answered, and the array does not know yet.
+    #[inline]
+    fn has_answers(&self) -> bool {
+        !self.completions.is_empty() || !self.computed.is_empty()
     }
 
     /// Works, and waits for members, until at least one request is answered or none is outstanding;
@@ -449,7 +461,7 @@ impl Engine {
     /// Asks for a sign when members answer: false when there is something to do already, otherwise
     /// `signal`, an event descriptor, becomes readable with the next answer of a member.
     pub fn arm(&self, signal: &Arc<File>) -> bool {
-        self.at_threads == 0 || self.hub.arm(signal)
+        !self.goes_on() && (self.at_threads == 0 || self.hub.arm(signal))
     }
 
     /// Takes back what [`arm`](Self::arm) asked for.
@@ -509,49 +521,75 @@ impl Engine {
         }
     }
 
-    /// Rounds of draining the array and handing in answers, until neither gives anything.
+    /// Rounds until there is nothing to do without waiting.
     #[inline]
     fn turn(&mut self, wait: Wait) {
         if wait == Wait::No && self.ring.is_some() {
             self.post_ring();
         }
-        self.rounds(wait);
+        while self.round(wait) {}
         if wait == Wait::No {
             self.submit_listed();
         }
     }
 
+    /// The same without waiting, for no longer than [`AWHILE`]: members that answer at once, such as those in memory,
+    /// and threads that answer while others are looked at, may have answers for as long as there is work.
     #[inline]
-    fn rounds(&mut self, wait: Wait) {
-        loop {
-            while let Some(output) = self.array.poll() {
-                self.carry_out(output);
+    fn turn_awhile(&mut self) {
+        if self.ring.is_some() {
+            self.post_ring();
+        }
+        let mut begun = None;
+        for number in 0_u32.. {
+            if !self.round(Wait::No) {
+                break;
             }
-            self.undrained = false;
-            if self.headers.gathered {
-                self.send_headers();
-            }
-            if self.queued > 0 {
-                self.hand_over(wait);
-            }
-            if self.at_threads > 0 {
-                self.take_finished();
-            }
-            if self.wake.is_some_and(|at| at <= self.clock()) {
-                self.wake = None;
-                self.hand_in(Input::Wake);
-            }
-            let nothing =
-                self.completions.is_empty() && self.computed.is_empty() && self.queued == 0;
-            if nothing && !self.undrained {
-                return;
-            }
-            self.hand_in_answers();
-            // Background work on members in memory would go on to its end.
-            if !self.background.is_empty() && !self.replies.is_empty() {
-                return;
+            // Nearly always there are fewer rounds, which need no look at the clock.
+            if number >= FEW_ROUNDS {
+                let now = self.clock();
+                if now.since(*begun.get_or_insert(now)) >= AWHILE {
+                    break;
+                }
             }
         }
+        self.submit_listed();
+    }
+
+    /// Works on, and waits for members before, but no longer than `limit`, if there is nothing to do.
+    fn work_on(&mut self, limit: Duration) {
+        if !self.goes_on() {
+            self.wait_members(Some(limit));
+        }
+        self.turn_awhile();
+    }
+
+    /// Drains the array and hands in answers; whether there is another round to be made.
+    #[inline]
+    fn round(&mut self, wait: Wait) -> bool {
+        while let Some(output) = self.array.poll() {
+            self.carry_out(output);
+        }
+        self.undrained = false;
+        if self.headers.gathered {
+            self.send_headers();
+        }
+        if self.queued > 0 {
+            self.hand_over(wait);
+        }
+        if self.at_threads > 0 {
+            self.take_finished();
+        }
+        if self.wake.is_some_and(|at| at <= self.clock()) {
+            self.wake = None;
+            self.hand_in(Input::Wake);
+        }
+        if !self.goes_on() {
+            return false;
+        }
+        self.hand_in_answers();
+        // Background work on members in memory would go on to its end.
+        self.background.is_empty() || self.replies.is_empty()
     }
 
     #[inline]
@@ -607,6 +645,11 @@ impl Engine {
 }
 
 const RUN: &str = "run the array";
+
+/// How long the engine works at most before others have their turn who share its thread: clients of a server, signals.
+const AWHILE: Nanos = Nanos(2_000_000);
+/// Rounds that are made before the clock is looked at.
+const FEW_ROUNDS: u32 = 4;
 
 #[cold]
 fn busy() -> EngineError {

@@ -22,10 +22,9 @@ impl Engine {
             let reason = format!("the array has members 0 to {}, not {member}", self.count - 1);
             return Err(EngineError::new(EngineErrorKind::InvalidRequest, OPERATION, reason));
         }
-        self.turn(Wait::No);
+        self.turn_awhile();
         while self.array.is_failed(member) && self.in_flight(member) {
-            self.wait_members(Some(PATIENCE));
-            self.turn(Wait::No);
+            self.work_on(PATIENCE);
             self.check_fault()?;
         }
         if !self.array.is_failed(member) {

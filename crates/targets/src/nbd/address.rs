@@ -192,11 +192,19 @@ fn unix(path: &Path) -> Result<Socket, EngineError> {
                 EngineError::new(EngineErrorKind::InvalidRequest, LISTEN, reason).at_path(path)
             );
         }
-        if UnixStream::connect(path).is_ok() {
-            return Err(in_use().at_path(path));
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(in_use().at_path(path)),
+            // Left by a process that was killed.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(failed)?;
+            }
+            // Of another kind, or not ours to look at: somebody may use it.
+            Err(error) => {
+                let reason =
+                    format!("a socket is there already, perhaps another program's ({error})");
+                return Err(EngineError::new(EngineErrorKind::Busy, LISTEN, reason).at_path(path));
+            }
         }
-        // Left by a process that was killed.
-        fs::remove_file(path).map_err(failed)?;
     }
     let descriptor = system::listen_unix(path).map_err(failed)?;
     let path = std::path::absolute(path).map_err(failed)?;

@@ -45,6 +45,17 @@ impl Attended<'_> {
     }
 }
 
+/// Whether a command means what it means here, as far as it says; what is answered otherwise.
+pub(super) fn check_version(command: &Value) -> Result<(), Value> {
+    match &command["version"] {
+        Value::Null => Ok(()),
+        version if *version == VERSION => Ok(()),
+        version => {
+            Err(failed(format!("version {version} of a command: this raidlab has {VERSION}")))
+        }
+    }
+}
+
 /// Carries out a command; gives what is answered, either way.
 pub(super) fn carry_out(
     mut array: Attended<'_>,
@@ -56,10 +67,7 @@ pub(super) fn carry_out(
         let given = command[key].as_str();
         given.map(str::to_owned).ok_or_else(|| failed(format!("`{key}` is missing")))
     };
-    let version = &command["version"];
-    if !version.is_null() && *version != VERSION {
-        return Err(failed(format!("version {version} of a command: this raidlab has {VERSION}")));
-    }
+    check_version(command)?;
     let what = text("do")?;
     let Attended { owner, names, .. } = &mut array;
     if what == "metrics" {

@@ -60,7 +60,7 @@ fn attend(
         let patience = if is_busy { Duration::from_millis(1) } else { IDLE };
         match requests.recv_timeout(patience) {
             Ok(Asked { command, answer, sent }) => {
-                if command["do"] == "stop" {
+                if command["do"] == "stop" && commands::check_version(&command).is_ok() {
                     let disconnect = command["disconnect"] == true;
                     // What happened until now is told first.
                     look(&mut owner, &mut names, hooks).map_err(Failure::failed)?;

@@ -162,16 +162,27 @@ fn listen(path: &Path) -> Result<Listening, Failure> {
         Failure::failed(format!("{}: {what}: {error}", path.display()))
     };
     if path.symlink_metadata().is_ok() {
-        if UnixStream::connect(path).is_ok() {
-            let what = "an array runs there already: stop it, or give another --socket";
-            return Err(Failure::Refused(format!("{}: {what}", path.display())));
-        }
         let kind = path.symlink_metadata().map_err(failed)?.file_type();
         if !std::os::unix::fs::FileTypeExt::is_socket(&kind) {
             return Err(Failure::input(format!("{} exists, and is no socket", path.display())));
         }
-        // Left by a process that was killed.
-        fs::remove_file(path).map_err(failed)?;
+        let refused = |what: String| Err(Failure::Refused(format!("{}: {what}", path.display())));
+        match UnixStream::connect(path) {
+            Ok(_) => {
+                let what = "an array runs there already: stop it, or give another --socket";
+                return refused(what.into());
+            }
+            // Left by a process that was killed.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(failed)?;
+            }
+            // Of another kind, or not ours to look at: somebody may use it.
+            Err(error) => {
+                return refused(format!(
+                    "a socket is there already, perhaps another program's ({error}): give another --socket"
+                ));
+            }
+        }
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
     let (sender, receiver) = channel();

@@ -109,13 +109,15 @@ fn lengths_and_places_at_their_limits() {
         };
         for (number, command) in [(READ, read), (WRITE, Command::Write)] {
             assert_eq!(of(number, 0, LONGEST), Ok(command), "the longest");
-            assert_eq!(of(number, 0, LONGEST + 512), Err(ErrorCode::Overflow));
+            assert_eq!(of(number, 0, LONGEST + 512), Err(ErrorCode::Invalid));
             assert_eq!(of(number, SIZE - 512, 512), Ok(command), "to the last byte");
         }
         // What moves no data may be longer.
-        for (number, command) in [(TRIM, Command::Trim), (WRITE_ZEROES, zeroes)] {
+        for (number, command, beyond) in
+            [(TRIM, Command::Trim, ErrorCode::Invalid), (WRITE_ZEROES, zeroes, ErrorCode::NoSpace)]
+        {
             assert_eq!(of(number, 0, SIZE), Ok(command), "all of it");
-            assert_eq!(of(number, 512, SIZE), Err(ErrorCode::NoSpace), "a change");
+            assert_eq!(of(number, 512, SIZE), Err(beyond), "{command:?}");
         }
         assert_eq!(of(WRITE, SIZE - 512, 1024), Err(ErrorCode::NoSpace));
         assert_eq!(of(WRITE, u64::MAX - 511, 512), Err(ErrorCode::NoSpace), "wraps to nothing");

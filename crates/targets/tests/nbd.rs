@@ -2,6 +2,7 @@
 //! or hostile.
 
 mod beside;
+mod fair;
 mod hostile;
 mod pipelined;
 mod power;

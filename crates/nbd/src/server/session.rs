@@ -46,6 +46,8 @@ pub struct Session {
     framing: Framing,
     contexts: Vec<Context>,
     payload: Option<Payload>,
+    /// Requests that were refused here.
+    refused: u64,
     is_over: bool,
 }
 
@@ -70,6 +72,7 @@ impl Session {
             framing: *framing,
             contexts: contexts.clone(),
             payload: None,
+            refused: 0,
             is_over: false,
         }
     }
@@ -84,6 +87,11 @@ impl Session {
     #[must_use]
     pub fn may_be_parts(&self, request: &Request) -> bool {
         self.framing >= Framing::Structured && request.command == Command::Read { whole: false }
+    }
+
+    /// How many requests were refused here, and not handed on, since this was asked last.
+    pub fn take_refused(&mut self) -> u64 {
+        std::mem::take(&mut self.refused)
     }
 
     /// So many bytes of data are still to come, of the write with this cookie: they may be received straight to where
@@ -129,6 +137,7 @@ impl Session {
         match checked {
             Ok(request) => Ok(Taken::new(bytes, Incoming::Request(request))),
             Err((error, why)) => {
+                self.refused += 1;
                 self.failed(header.cookie, header.at, error, why, out);
                 Ok(Taken::bytes(bytes))
             }
@@ -217,12 +226,17 @@ impl Session {
             return Err((Invalid, "length zero, or not in blocks of the export"));
         }
         if at.checked_add(len).is_none_or(|end| end > self.size) {
-            let error = if command.is_change() { NoSpace } else { Invalid };
+            // The protocol has it so: a trim needs no room.
+            let needs_room = command.is_change() && command != Command::Trim;
+            let error = if needs_room { NoSpace } else { Invalid };
             return Err((error, "beyond the end of the export"));
         }
         let moves = matches!(command, Command::Read { .. } | Command::Write);
         if moves && len > self.blocks.maximum.into() {
-            return Err((Overflow, "longer than the export allows"));
+            // Only who wants a read in one piece may be told that it is the piece which is too long.
+            let is_whole = command == Command::Read { whole: true };
+            let error = if is_whole { Overflow } else { Invalid };
+            return Err((error, "longer than the export allows"));
         }
         if matches!(command, Command::WriteZeroes { fast: true, .. }) && !self.abilities.fast_zero {
             return Err((NotSupported, "the export does not know what is fast"));

@@ -20,6 +20,8 @@ pub(super) struct Arrays {
     pub(super) budget: Budget,
     /// Memory came back since somebody looked.
     pub(super) freed: bool,
+    /// A client waits for memory that others have: who comes now waits behind it.
+    pub(super) is_short: bool,
     /// Clients that broke the protocol.
     pub(super) violations: u64,
     /// Memory of clients that leave nothing for later now.
@@ -31,7 +33,7 @@ impl Arrays {
         let served = |(number, array)| Some(Served::new(number, array, memory));
         let served = arrays.into_iter().enumerate().map(served).collect();
         let (budget, spares) = (Budget::new(memory), Vec::with_capacity(MOST_SPARES));
-        Self { served, budget, freed: false, violations: 0, spares }
+        Self { served, budget, freed: false, is_short: false, violations: 0, spares }
     }
 
     /// Mounts the file that the first one is served as besides.
@@ -155,12 +157,15 @@ impl Arrays {
 
 impl Exports for Arrays {
     fn find(&self, name: &str) -> Option<Export> {
-        let mut all = self.served.iter().flatten().filter(|served| served.ending.is_none());
-        let found = match name {
-            "" => all.next(),
-            name => all.find(|served| served.export.name == name),
+        let is_it = |served: &&Served| name.is_empty() || served.export.name == name;
+        // Without a name the first is meant, also when it has ended: who comes back must not write to another array.
+        let named = if name.is_empty() {
+            &self.served[..self.served.len().min(1)]
+        } else {
+            &self.served[..]
         };
-        found.map(|served| served.export.clone())
+        let mut all = named.iter().flatten().filter(|served| served.ending.is_none());
+        all.find(is_it).map(|served| served.export.clone())
     }
 
     fn list(&self) -> Vec<(String, String)> {

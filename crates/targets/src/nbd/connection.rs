@@ -70,6 +70,8 @@ pub(super) struct Connection {
     /// A request that waits for memory; and whether its own connection has too much of it.
     starved: Option<Request>,
     is_greedy: bool,
+    /// Places looked at for block status since the others had their turn.
+    looks: usize,
     /// Requests taken in and not answered.
     under_way: u32,
     /// Bytes of memory that its requests and answers have.
@@ -101,6 +103,7 @@ impl Connection {
             writing: None,
             starved: None,
             is_greedy: false,
+            looks: 0,
             under_way: 0,
             held: 0,
             end: End::Open,
@@ -144,6 +147,7 @@ impl Connection {
         self.end != End::Open
             || self.starved.is_some()
             || self.under_way >= MOST_UNDER_WAY
+            || self.looks >= status::MOST_LOOKS
             || self.heads.len() - self.heads_sent >= MOST_UNREAD
     }
 
@@ -260,6 +264,11 @@ impl Connection {
         self.is_pending
     }
 
+    /// The others had their turn.
+    pub(super) fn is_turn(&mut self) {
+        self.looks = 0;
+    }
+
     /// Goes on with what came before and could not be taken.
     pub(super) fn go_on(&mut self, arrays: &mut Arrays) -> Result<(), EngineError> {
         let stash = std::mem::take(&mut self.stash);
@@ -291,6 +300,7 @@ impl Connection {
                 },
             };
             self.queue(before, None);
+            self.count_refused(arrays);
             let Ok((bytes, came)) = went else {
                 arrays.violations += 1;
                 self.end = End::AfterAnswers;
@@ -308,6 +318,19 @@ impl Connection {
         }
         self.is_cut = self.is_held_back();
         Ok(at)
+    }
+
+    /// Requests that the session answered itself.
+    #[inline]
+    fn count_refused(&mut self, arrays: &mut Arrays) {
+        let Phase::Serving(session, array) = &mut self.phase else { return };
+        let refused = session.take_refused();
+        if refused > 0
+            && let Some(served) = arrays.of(Some(*array))
+        {
+            served.counters.others += refused;
+            served.counters.errors += refused;
+        }
     }
 
     fn step(&mut self, step: Step, arrays: &mut Arrays) {
@@ -382,7 +405,7 @@ impl Connection {
         // Half of the memory stays for the others.
         let is_too_much = self.held > 0 && self.held + weight > arrays.budget.limit() / 2;
         self.is_greedy = weight > 0 && is_too_much;
-        let begun = match self.is_greedy {
+        let begun = match self.is_greedy || weight > 0 && arrays.is_short {
             true => Begun::NoMemory,
             false => arrays.begin(array, self.name, request)?,
         };
@@ -407,19 +430,21 @@ impl Connection {
         Ok(())
     }
 
-    /// Tries again what waits for memory; whether it has some now.
-    pub(super) fn feed(&mut self, arrays: &mut Arrays) -> Result<bool, EngineError> {
+    /// Tries again what waits for memory; whether it has some now. What came behind it may starve again, and does where
+    /// `others` wait, too.
+    pub(super) fn feed(&mut self, arrays: &mut Arrays, others: bool) -> Result<bool, EngineError> {
         let Some(request) = self.starved.take() else { return Ok(true) };
         if self.end != End::Open {
             return Ok(true);
         }
+        arrays.is_short = false;
         self.begin(request, arrays)?;
+        arrays.is_short = others;
         if self.starved.is_some() {
             return Ok(false);
         }
-        // What came behind it, which may starve again.
         self.go_on(arrays)?;
-        Ok(self.starved.is_none())
+        Ok(true)
     }
 
     fn tell_status(&mut self, request: &Request, arrays: &mut Arrays) {
@@ -428,7 +453,9 @@ impl Connection {
         let before = self.heads.len();
         let contexts = session.contexts();
         for (index, context) in contexts.iter().enumerate() {
-            let extents = status::extents(&served.engine, &context.name, request.at, request.len);
+            let (extents, looks) =
+                status::extents(&served.engine, &context.name, request.at, request.len);
+            self.looks += looks;
             let last = index + 1 == contexts.len();
             session.extents(request, context.id, &extents, last, &mut self.heads);
         }
@@ -574,7 +601,8 @@ impl Connection {
             served.abandon(slot);
             arrays.freed = true;
         }
-        self.starved = None;
+        // Whoever waited behind it goes on.
+        arrays.freed |= self.starved.take().is_some();
         self.stash = Vec::new();
         if self.end == End::Open {
             self.end = End::AfterAnswers;

@@ -26,6 +26,7 @@ mod status;
 mod system;
 mod tls;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -141,6 +142,12 @@ pub struct NbdReport {
     pub dropped: u64,
 }
 
+/// Why arrays are served no longer, if not by an end: by their numbers, and [`ALL`] of them together.
+type Faults = Arc<Mutex<BTreeMap<usize, String>>>;
+
+/// Stands for all arrays.
+const ALL: usize = usize::MAX;
+
 /// Something that is done with an engine.
 type OnEngine = Box<dyn FnOnce(&mut Engine) + Send>;
 
@@ -161,8 +168,7 @@ enum Command {
 pub struct NbdServer {
     commands: Sender<Command>,
     bell: Arc<File>,
-    /// Why arrays are served no longer, if not by an end.
-    fault: Arc<Mutex<Option<String>>>,
+    faults: Faults,
     thread: Option<JoinHandle<()>>,
     file: Option<Beside>,
 }
@@ -221,8 +227,8 @@ impl NbdServer {
         let (ready, started) = channel();
         let (parted, apart) = channel();
         let rings = Arc::clone(&bell);
-        let fault = Arc::new(Mutex::new(None));
-        let faults = Arc::clone(&fault);
+        let faults = Faults::default();
+        let told = Arc::clone(&faults);
         let given: Vec<RawFd> = sockets.descriptors().collect();
         let (place, kept) = (directory.clone(), given.clone());
         let run = move || {
@@ -237,7 +243,13 @@ impl NbdServer {
                 let mut arrays = Arrays::new(arrays, limits.memory);
                 let place = place.as_deref();
                 place.map_or(Ok(()), |place| arrays.serve_file(place))?;
-                let served = serve::Server::new((sockets, tls), limits, arrays, rings, orders);
+                let served = serve::Server::new(
+                    (sockets, tls),
+                    limits,
+                    arrays,
+                    (rings, told.clone()),
+                    orders,
+                );
                 served.inspect_err(|_| place.into_iter().for_each(let_go))
             });
             let mut server = match begun {
@@ -249,16 +261,17 @@ impl NbdServer {
             };
             let _ = ready.send(Ok(()));
             if let Err(error) = server.run() {
-                *faults.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                told.entry(ALL).or_insert(error.to_string());
             }
         };
         let thread = std::thread::Builder::new().name("nbd".into()).spawn(run).map_err(io)?;
         if directory.is_some() && apart.recv() == Ok(true) {
             close_given(given);
         }
-        let mut server = Self { commands, bell, fault, thread: Some(thread), file: None };
+        let mut server = Self { commands, bell, faults, thread: Some(thread), file: None };
         // Nothing is sent by a thread that panicked.
-        started.recv().unwrap_or_else(|_| Err(server.ended()))?;
+        started.recv().unwrap_or_else(|_| Err(server.ended(ALL)))?;
         server.file = directory.map(Beside::new);
         Ok(server)
     }
@@ -291,7 +304,7 @@ impl NbdServer {
         array: usize,
         work: impl FnOnce(&mut Engine) -> R + Send + 'static,
     ) -> Result<R, EngineError> {
-        self.ask(|answer| {
+        self.ask(array, |answer| {
             let work = move |engine: &mut Engine| {
                 // Who asked may have stopped waiting.
                 let _ = answer.send(work(engine));
@@ -305,7 +318,7 @@ impl NbdServer {
     /// # Errors
     /// When the array is served no longer.
     pub fn report(&self, array: usize) -> Result<NbdReport, EngineError> {
-        self.ask(|answer| Command::Report(array, answer))
+        self.ask(array, |answer| Command::Report(array, answer))
     }
 
     /// Ends one array: takes no more of its clients' requests, answers those that are there, closes the
@@ -318,7 +331,7 @@ impl NbdServer {
         array: usize,
         work: impl FnOnce(&mut Engine) -> R + Send + 'static,
     ) -> Result<R, EngineError> {
-        self.ask(|answer| {
+        self.ask(array, |answer| {
             let work = move |engine: &mut Engine| {
                 let _ = answer.send(work(engine));
             };
@@ -326,16 +339,21 @@ impl NbdServer {
         })
     }
 
-    fn ask<R>(&self, command: impl FnOnce(Sender<R>) -> Command) -> Result<R, EngineError> {
+    fn ask<R>(
+        &self,
+        array: usize,
+        command: impl FnOnce(Sender<R>) -> Command,
+    ) -> Result<R, EngineError> {
         let (answer, told) = channel();
-        self.commands.send(command(answer)).map_err(|_| self.ended())?;
+        self.commands.send(command(answer)).map_err(|_| self.ended(array))?;
         self.ring();
-        told.recv().map_err(|_| self.ended())
+        told.recv().map_err(|_| self.ended(array))
     }
 
-    fn ended(&self) -> EngineError {
-        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        let why = fault.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+    fn ended(&self, array: usize) -> EngineError {
+        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let fault = faults.get(&array).or_else(|| faults.get(&ALL));
+        let why = fault.map_or_else(String::new, |why| format!(": {why}"));
         let reason = format!("the array is served no longer{why}");
         EngineError::new(EngineErrorKind::Internal, SERVE, reason)
     }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use raidlab_engine::EngineError;
@@ -15,7 +15,7 @@ use super::array::{Ending, Finished};
 use super::arrays::Arrays;
 use super::connection::{Connection, End};
 use super::system::{self, Epoll};
-use super::{Command, NbdLimits, NbdReport, NbdSockets, NbdTls, SERVE};
+use super::{Command, Faults, NbdLimits, NbdReport, NbdSockets, NbdTls, SERVE};
 use crate::export::system::event;
 
 /// Bytes that are received at once: what 64 writes of 4 KiB come to, and a fraction of a processor's cache.
@@ -56,6 +56,7 @@ pub(super) struct Server {
     limits: NbdLimits,
     arrays: Arrays,
     bell: Arc<File>,
+    faults: Faults,
     /// Rings when a member has answered.
     members: Arc<File>,
     commands: Receiver<Command>,
@@ -95,7 +96,7 @@ impl Server {
         (sockets, tls): (NbdSockets, Option<NbdTls>),
         limits: NbdLimits,
         arrays: Arrays,
-        bell: Arc<File>,
+        (bell, faults): (Arc<File>, Faults),
         commands: Receiver<Command>,
     ) -> Result<Self, EngineError> {
         let epoll = Epoll::new().map_err(io_error)?;
@@ -114,6 +115,7 @@ impl Server {
             files: arrays.numbers().map(|_| None).collect(),
             arrays,
             bell,
+            faults,
             members,
             commands,
             epoll,
@@ -240,11 +242,14 @@ impl Server {
     fn hear_one(&mut self, name: u64, flags: EventFlags) -> Result<(), EngineError> {
         let place = place(name);
         let Some(connection) = connection(&mut self.places, name) else { return Ok(()) };
-        if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+        let has_more = flags.contains(EventFlags::IN);
+        // What a client has sent before it went is taken; that there is no more shows by itself.
+        if flags.contains(EventFlags::ERR) || flags.contains(EventFlags::HUP) && !has_more {
             connection.end = End::Now;
-        } else if flags.contains(EventFlags::IN) {
+        } else if has_more {
             let received = connection.receive(&mut self.input, &mut self.arrays, self.now);
             if connection.is_starved() {
+                self.arrays.is_short |= connection.is_short();
                 self.starved.push_back(name);
             }
             self.check(place, received)?;
@@ -421,21 +426,44 @@ impl Server {
     }
 
     /// Gives memory that came back to who waits for some; whether any was used.
+    ///
+    /// Each in turn: where there is not enough for one, those behind it wait, however little they want, or it would wait
+    /// for ever beside them. Who has too much itself holds up nobody.
     fn feed(&mut self) -> Result<bool, EngineError> {
         if self.starved.is_empty() || !std::mem::take(&mut self.arrays.freed) {
             return Ok(false);
         }
-        let mut any = false;
+        let places = &mut self.places;
+        let is_short = |name: &&u64| connection(places, **name).is_some_and(|one| one.is_short());
+        let mut short = self.starved.iter().filter(is_short).count();
+        let (mut any, mut is_enough) = (false, true);
+        let mut behind = Vec::new();
         for _ in 0..self.starved.len() {
             let Some(name) = self.starved.pop_front() else { break };
             let Some(connection) = connection(&mut self.places, name) else { continue };
-            let fed = connection.feed(&mut self.arrays);
-            if connection.is_starved() {
+            short -= usize::from(connection.is_short());
+            if connection.is_short() && !is_enough {
+                short += 1;
                 self.starved.push_back(name);
+                continue;
+            }
+            let fed = connection.feed(&mut self.arrays, short > 0 || !is_enough);
+            if connection.is_starved() {
+                short += usize::from(connection.is_short());
+                // Those that wait stay in their order, and who had its turn stands behind them.
+                match fed {
+                    Ok(true) => behind.push(name),
+                    _ => {
+                        is_enough &= !connection.is_short();
+                        self.starved.push_back(name);
+                    }
+                }
             }
             any |= self.check(place(name), fed)?;
             self.touch(place(name));
         }
+        self.starved.extend(behind);
+        self.arrays.is_short = short > 0;
         Ok(any)
     }
 
@@ -468,6 +496,8 @@ impl Server {
 
     /// An array whose engine has a fault is served no longer; others are.
     fn give_up(&mut self, array: usize, error: EngineError) -> Result<bool, EngineError> {
+        // Before anybody can find that it is gone.
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).insert(array, error.to_string());
         self.close_all(array);
         drop(self.arrays.remove(array));
         if self.arrays.are_over() { Err(error) } else { Ok(true) }
@@ -492,6 +522,7 @@ impl Server {
                 }
                 is_busy = true;
                 if connection.is_starved() {
+                    self.arrays.is_short |= connection.is_short();
                     self.starved.push_back(name);
                 }
                 went = went.and_then(|()| connection.send(&mut self.arrays, self.now));
@@ -504,6 +535,7 @@ impl Server {
                 self.close(place);
                 continue;
             }
+            connection.is_turn();
             let (goes_on, wanted) = (connection.goes_on(), connection.wanted());
             if connection.watched != wanted {
                 self.epoll.change(&connection.socket, name, wanted).map_err(io_error)?;

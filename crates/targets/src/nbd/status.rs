@@ -18,10 +18,10 @@ const REBUILDING: u64 = 2;
 const UNSYNCED: u64 = 4;
 
 /// Places that are looked at for one answer; what is behind them the client asks for again.
-const MOST_LOOKS: usize = 1024;
+pub(super) const MOST_LOOKS: usize = 1024;
 
-/// Extents of a context from a byte on, at least one, up to a length or less.
-pub(super) fn extents(engine: &Engine, context: &str, at: u64, len: u64) -> Vec<Extent> {
+/// Extents of a context from a byte on, at least one, up to a length or less; and how many places were looked at.
+pub(super) fn extents(engine: &Engine, context: &str, at: u64, len: u64) -> (Vec<Extent>, usize) {
     let sector = |bytes: u64| bytes / SECTOR_BYTES;
     let (from, end) = (Sector(sector(at)), Sector(sector(at + len)));
     let state = |at: Sector| match context {
@@ -32,11 +32,9 @@ pub(super) fn extents(engine: &Engine, context: &str, at: u64, len: u64) -> Vec<
         }
     };
     let mut extents: Vec<Extent> = Vec::new();
-    let mut at = from;
-    for _ in 0..MOST_LOOKS {
-        if at >= end {
-            break;
-        }
+    let (mut at, mut looks) = (from, 0);
+    while looks < MOST_LOOKS && at < end {
+        looks += 1;
         let (flags, sectors) = state(at);
         let sectors = sectors.clamp(1, end.0 - at.0);
         let len = sectors * SECTOR_BYTES;
@@ -46,7 +44,7 @@ pub(super) fn extents(engine: &Engine, context: &str, at: u64, len: u64) -> Vec<
         }
         at.0 += sectors;
     }
-    extents
+    (extents, looks)
 }
 
 /// The redundancy of a sector, and for how many sectors from there on it is the same at least.

@@ -169,8 +169,8 @@ fn requests_that_cannot_be_are_refused_and_the_connection_goes_on() {
         (READ, size - 512, 1024, ErrorCode::Invalid),
         (READ, u64::MAX - 511, 1024, ErrorCode::Invalid),
         (READ, u64::MAX - 511, 512, ErrorCode::Invalid),
-        (Command::Trim, size, 512, ErrorCode::NoSpace),
-        (Command::Trim, u64::MAX - 511, u64::from(u32::MAX) & !511, ErrorCode::NoSpace),
+        (Command::Trim, size, 512, ErrorCode::Invalid),
+        (Command::Trim, u64::MAX - 511, u64::from(u32::MAX) & !511, ErrorCode::Invalid),
         (Command::Flush, 512, 0, ErrorCode::Invalid),
         (Command::Cache, 0, 512, ErrorCode::Invalid),
     ] {
@@ -193,9 +193,9 @@ fn an_oversized_write_takes_no_memory() {
     assert_eq!(most, 512 << 10);
     let bytes = vec![1; (2 * most) as usize];
     let refused = client.once(Command::Write, 0, 2 * most, false, &bytes);
-    assert_eq!(refused.error, Some(ErrorCode::Overflow));
+    assert_eq!(refused.error, Some(ErrorCode::Invalid));
     let refused = client.once(READ, 0, 2 * most, false, &[]);
-    assert_eq!(refused.error, Some(ErrorCode::Overflow));
+    assert_eq!(refused.error, Some(ErrorCode::Invalid));
     assert_eq!(served.server.report(0).unwrap().memory, 0);
     is_served(&served);
 }

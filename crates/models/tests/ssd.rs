@@ -225,6 +225,21 @@ fn flushes_cost_nothing_with_protection_and_programming_without() {
     assert_eq!(bare.run(Flush, 0, 0, false).0, looked + f.flush_time.0);
 }
 
+/// Writes that are each flushed have the drive busy nearly all of the time, however little its dies do.
+#[test]
+fn a_drive_that_writes_its_map_is_busy() {
+    let f = SsdFigures { power_loss_protection: false, ..figures() };
+    let mut bare = harness(&f);
+    for block in 0..100 {
+        bare.run(Write, block * 8, 8, false);
+        bare.run(Flush, 0, 0, false);
+    }
+    let all = bare.now.since(Time::ZERO);
+    let least = 100 * f.flush_time.0;
+    assert!(bare.drive.busy() >= Nanos(least) && bare.drive.busy() <= all);
+    assert!(bare.drive.busy().as_secs() > 0.6 * all.as_secs(), "{:?}", bare.drive.busy());
+}
+
 #[test]
 fn reads_interrupt_programming() {
     // One die, so that every read meets it, and nothing to copy.

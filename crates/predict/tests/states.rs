@@ -315,6 +315,26 @@ workloads = [
     }
 }
 
+/// A log device may be what holds an array back, and is named then.
+#[test]
+fn a_log_device_is_a_resource() {
+    const TEXT: &str = r#"
+title = "Journal"
+rounds = 1
+drives = [{ name = "slow", model = "nas-8tb-7200", count = 4 }]
+layouts = [{ level = "raid5", members = 3, consistency = "journal" }]
+workloads = [{ kind = "random-write", size = "256KiB", span = "1GiB" }]
+"#;
+    let study =
+        Study { processes: vec![1], max_rounds: 1, ..parse(TEXT, "j.toml").expect("right") };
+    let mut modelled = Modelled::new(&study, HostCosts::default()).expect("modelled drives");
+    let samples = run_rounds(&study, &mut modelled, &mut on).expect("runs");
+    let found = summary(&study, &samples);
+    let busy = &found.cells[0].busy;
+    let of = |name: &str| busy.iter().find(|one| one.resource == name).expect("is told").busy;
+    assert!(of("log device") > 0.0 && of("member 0") > 0.0, "{busy:?}");
+}
+
 /// What a workload leaves in memory was not written while it was timed: the document says so, cell by cell.
 #[test]
 fn what_is_left_in_memory_is_warned_of() {

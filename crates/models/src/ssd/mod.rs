@@ -144,6 +144,8 @@ struct Buffer {
     mapped: u64,
     /// Until when the map is being written.
     map_free: Time,
+    /// How long it was being written, for flushes.
+    map_busy: Nanos,
     /// Writes whose data wait for room, in order; the first may be crossing the interface.
     incoming: VecDeque<u32>,
     crossing: bool,
@@ -175,6 +177,7 @@ impl Ssd {
                 forced: 0,
                 mapped: 0,
                 map_free: Time::ZERO,
+                map_busy: Nanos(0),
                 incoming: VecDeque::with_capacity(QUEUE),
                 crossing: false,
                 waiting: VecDeque::with_capacity(QUEUE),
@@ -200,12 +203,12 @@ impl Ssd {
         1.0 + self.ftl.copies() as f64 / 65_536.0
     }
 
-    /// How long the busiest of controller, interface and dies (on average) has worked, by what has been
-    /// begun so far.
+    /// How long the busiest of controller, interface, dies (on average) and the map that flushes have written has worked,
+    /// by what has been begun so far.
     pub fn busy(&self) -> Nanos {
         let dies = self.flash.busy() / u64::from(self.f.dies);
         let link = self.link_out.busy.max(self.link_in.busy);
-        Nanos(self.controller.busy.max(link).max(dies))
+        Nanos(self.controller.busy.max(link).max(dies).max(self.buffer.map_busy.0))
     }
 
     /// Takes an input. `now` is the same as before or later; an earlier one counts as the same.
@@ -468,6 +471,7 @@ impl Ssd {
         }
         let at = self.buffer.map_free.max(self.now) + self.f.flush_time;
         self.buffer.map_free = at;
+        self.buffer.map_busy += self.f.flush_time;
         self.buffer.mapped = durable;
         while let Some((slot, position)) = self.buffer.waiting.front().copied()
             && position <= durable

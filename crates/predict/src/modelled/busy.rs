@@ -1,14 +1,17 @@
 //! How busy what may hold a modelled array back was: its members, the links of its paths, the cores of its host.
 
-use raidlab_core::{MemberIndex, Nanos};
+use raidlab_core::{Array, Consistency, MemberIndex, Nanos};
 use raidlab_sim::World;
 
-/// What a world has that may hold it back, each with how long it has worked: members, then links of
+/// What a world has that may hold it back, each with how long it has worked: members, the log device, then links of
 /// its paths. In one order for as long as a world lives.
 pub(super) fn resources(world: &World) -> Vec<(String, Nanos)> {
     let members = (0..world.array().layout().drives()).map(MemberIndex);
     let members = members.map(|member| (format!("member {member}"), world.drive_busy(member)));
-    members.chain(world.path_busy()).collect()
+    let has_log = |array: &&Array| matches!(array.consistency(), Consistency::Journal { .. });
+    let log = world.array().flat().filter(has_log);
+    let log = log.map(|array| ("log device".to_owned(), world.drive_busy(array.journal())));
+    members.chain(log).chain(world.path_busy()).collect()
 }
 
 /// The share of `elapsed` that each resource was busy, 0 to 1.

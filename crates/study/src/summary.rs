@@ -5,6 +5,7 @@ mod warned;
 
 pub use warned::run_warnings;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use raidlab_core::geometry::{Chunk, ChunkMap};
@@ -70,6 +71,7 @@ pub fn summarise(
     warnings.extend(short::warning(&too_short));
     all_settings.insert("noise floor".to_string(), floor);
     warnings.extend(conduct::warnings(study, samples));
+    warnings.extend(loud(study, &cells));
     warnings.extend(state_warnings(study, &cells));
     let has_curves = cells.iter().any(|cell| !cell.latency_curve_ms.is_empty());
     let latency_shares = if has_curves { LATENCY_SHARES.to_vec() } else { Vec::new() };
@@ -372,6 +374,28 @@ fn note(key: &CellKey, own: &[Sample], measure: Measure) -> Option<String> {
 }
 
 /// Which layouts have no cells in some states, and what notes say.
+/// A floor above this, in percent, leaves little to be told: most studies are made to find differences of that size.
+const LOUD: f64 = 10.0;
+
+/// What the same layout under two names differs by, where that is so much that "equal" says nothing.
+fn loud(study: &Study, cells: &[Cell]) -> Option<String> {
+    let of = |cell: &Cell| cell.floor_percent.filter(|floor| study.measured && *floor > LOUD);
+    let loud: Vec<&Cell> = cells.iter().filter(|cell| of(cell).is_some()).collect();
+    let first = loud
+        .iter()
+        .max_by(|one, other| of(one).partial_cmp(&of(other)).unwrap_or(Ordering::Equal))?;
+    let (floor, count) = (of(first)?, loud.len());
+    let processes = if first.processes == 1 { "process" } else { "processes" };
+    Some(format!(
+        "one layout, measured under two names, differs from itself by up to {floor:.0} % ({}, {} {processes}): \
+         differences below that are not told from noise, and \"equal\" means no more than that in {count} of {} cells; \
+         let nothing else use the machine, or take a larger --size",
+        first.workload,
+        first.processes,
+        cells.len()
+    ))
+}
+
 fn state_warnings(study: &Study, cells: &[Cell]) -> Vec<String> {
     let mut warnings = Vec::new();
     let bare = study.without_redundancy();

@@ -161,6 +161,32 @@ fn what_a_layout_differs_from_itself_is_the_floor() {
     }
 }
 
+/// Where a layout differs from itself by half, that all are "equal" says nothing, and the reader is told.
+#[test]
+fn a_loud_machine_is_warned_of() {
+    struct Loud(Fake, f64);
+    impl Runner for Loud {
+        type Error = String;
+        fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, String> {
+            let mut sample = self.0.run(key, round, seed)?;
+            if key.again {
+                sample.values = vec![sample.values[0].map(|value| value * self.1)];
+            }
+            Ok(sample)
+        }
+    }
+    let measured = Study { measured: true, ..study() };
+    let warned = |factor: f64| {
+        let mut runner = Loud(Fake::new(0.0), factor);
+        let samples = run_rounds(&measured, &mut runner, &mut on).unwrap();
+        let warnings = results(&measured, &samples).warnings;
+        warnings.into_iter().find(|warning| warning.contains("differs from itself"))
+    };
+    assert_eq!(warned(1.09), None);
+    let told = warned(1.5).expect("is told");
+    assert!(told.contains("by up to 50 % (") && told.contains("in 72 of 72 cells"), "{told}");
+}
+
 /// Of a baseline of several layouts the first is measured twice, and the mean that all are beside is that of what is
 /// shown.
 #[test]

@@ -430,10 +430,15 @@ impl<'a> Modelled<'a> {
         Longest { read: longest, read_at_once, write: longest }
     }
 
-    /// Sectors before the data of members, where mdadm puts them; none without md.
+    /// Sectors before the data of members, where mdadm puts them; none without md. Records of raidlab's own arrays are
+    /// md's, too, wherever md has a form for the array, and lie where those do.
     fn front(&self, layout: usize) -> Sectors {
         let named = &self.study.layouts[layout];
-        if !self.study.is_md(layout) || named.layout.drives() == 1 {
+        let has_records = named.settings.consistency.has_superblocks()
+            && named.hardware.controller.is_none()
+            && named.layout.inner.is_none()
+            && named.layout.level != Level::Raid3;
+        if !(self.study.is_md(layout) || has_records) || named.layout.drives() == 1 {
             return Sectors::ZERO;
         }
         usual_data_offset(self.drives[named.drives].capacity, named.layout.chunk)

@@ -272,6 +272,29 @@ fn records_of_md_lie_in_front_of_the_data() {
     assert_eq!(full.expect_err("is too large").kind(), SimErrorKind::Drives);
 }
 
+/// The log of partial parity lies there, too, where mdadm keeps 1 MiB for it: behind the data each write would cost a
+/// seek to the other end of the drive.
+#[test]
+fn partial_parity_lies_in_front_of_the_data() {
+    let front = Sectors(264_192);
+    let drives: Vec<_> = (0..3).map(|seed| HardDisk::new(&spec(), seed)).collect();
+    let layout: Layout = "raid5(3) chunk=64K".parse().expect("is a layout");
+    let mut config = Config::uniform(layout, Sectors(drives[0].capacity().0 - (1 << 20)));
+    config.settings.consistency = Consistency::PartialParity { slots: 128 };
+    let world = World::new(&config, drives, HostCosts::default()).expect("fits");
+    let mut world = world.with_data_from(front).expect("fits");
+    world.start_trace();
+    for request in 0..200 {
+        one(&mut world, IoOp::Write, request * 1024, 8);
+    }
+    let traced: Vec<DriveRequest> = std::iter::from_fn(|| world.next_traced()).collect();
+    let written = traced.iter().filter(|one| one.io.op == DriveOp::Write);
+    let (log, data): (Vec<u64>, Vec<u64>) =
+        written.map(|one| one.io.at.0).partition(|at| *at < front.0);
+    assert!(log.len() >= 200 && log.iter().all(|at| (8..16 + 2048).contains(at)), "{log:?}");
+    assert!(data.iter().all(|at| *at < front.0 + (1 << 20)), "{data:?}");
+}
+
 /// A spare must have room for what lies in front of the data, too.
 #[test]
 fn a_spare_has_room_for_the_records_in_front() {

@@ -10,8 +10,10 @@ use crate::SimError;
 
 /// Where md's metadata 1.2 has its superblock.
 const SUPERBLOCK: Sector = Sector(8);
-/// Where mdadm puts a bitmap behind it.
+/// Where mdadm puts a bitmap behind it, or the log of partial parity.
 const BITMAP: Sector = Sector(16);
+/// Sectors that mdadm keeps for partial parity.
+const PARTIAL_PARITY: u64 = 2048;
 /// 4 KiB of md's bitmap hold 32,768 bits, a page of ours 64 ([`raidlab_core::consistency`]).
 const PAGES_A_PAGE: u64 = 32_768 / 64;
 
@@ -57,7 +59,9 @@ impl World {
             Record::Superblock(_) => MetaArea::superblock(total, place),
             Record::BitmapPage { page, .. } => MetaArea::page(total, page, place),
             _ if meta.member == self.array.journal() => meta.at,
-            _ => Sector(self.front + data.0 + meta.at.0),
+            // The log of partial parity is written round and round.
+            _ if self.front > 0 => Sector(BITMAP.0 + meta.at.0 % PARTIAL_PARITY),
+            _ => Sector(data.0 + meta.at.0),
         };
         let payload: u32 = self.array.segments(&meta.payload).map(|segment| segment.len).sum();
         let (id, len) = (DriveIoId(0), RECORD + payload);

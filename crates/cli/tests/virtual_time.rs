@@ -38,6 +38,23 @@ fn one_seed_gives_the_same_bytes_on_any_number_of_threads() {
     assert!(results.cells.iter().all(|cell| cell.samples.len() == 6));
 }
 
+/// One layout has the arrays that studies have, not those of the default study's first layout: of far copies md reads
+/// the outer one, as any `compare` does.
+#[test]
+fn a_run_reads_copies_as_a_study_does() {
+    const HALF: u64 = 15_628_053_168 / 2;
+    let scratch = Scratch::new("run_policy");
+    let trace = scratch.path().join("trace.txt");
+    let path = trace.to_str().expect("text");
+    let workload = ["run", "random-read", "size=256KiB", "--target", "modelled-raw"];
+    let layout = ["--layout", "raid10(4) far2", "--trace", path];
+    raidlab([&workload[..], &layout].concat()).good();
+    let text = fs::read_to_string(&trace).expect("a trace");
+    let place = |line: &str| line.split(' ').nth(4).and_then(|at| at.parse::<u64>().ok());
+    let places: Vec<u64> = text.lines().skip(1).map(|line| place(line).expect("a place")).collect();
+    assert!(places.len() >= 64 && places.iter().all(|at| *at < HALF), "{text}");
+}
+
 /// A title for each run of a cell, and below it what its drives got: those of the document moved so much.
 #[test]
 fn requests_of_modelled_drives_are_kept() {

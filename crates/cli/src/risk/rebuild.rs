@@ -10,7 +10,7 @@ use raidlab_random::mix;
 use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
 use raidlab_risk::Span;
 use raidlab_sim::HostCosts;
-use raidlab_study::{CellKey, DriveSource, State, Study, did_you_mean};
+use raidlab_study::{CellKey, DriveSource, NamedLayout, State, Study, did_you_mean};
 use raidlab_workload::{Recipe, WorkloadErrorKind, WorkloadSpec};
 
 use super::args::RiskOptions;
@@ -234,13 +234,7 @@ fn study(options: &RiskOptions, drive: &str) -> Result<Study, Failure> {
     let loads = busy(options).into_iter().map(|at| load(&options.load[at]));
     study.workloads = loads.collect::<Result<_, _>>()?;
     study.processes = vec![options.processes];
-    let template = study.layouts.swap_remove(0);
-    let named = |layout: &Layout| {
-        let mut named = template.clone();
-        (named.name, named.layout) = (layout.to_string(), layout.clone());
-        named
-    };
-    study.layouts = options.layouts.iter().map(named).collect();
+    study.layouts = options.layouts.iter().cloned().map(NamedLayout::plain).collect();
     study.drives.truncate(1);
     study.drives[0].source = DriveSource::Model(drive.to_owned());
     study.drives[0].count = options.layouts.iter().map(Layout::drives).max().unwrap_or(1);

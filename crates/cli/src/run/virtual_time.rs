@@ -7,7 +7,7 @@ use raidlab_models::DriveSpec;
 use raidlab_predict::Modelled;
 use raidlab_report::number;
 use raidlab_sim::HostCosts;
-use raidlab_study::{CellKey, State, Study};
+use raidlab_study::{CellKey, NamedLayout, State, Study};
 use raidlab_workload::{RunRecord, Setting, Workload, WorkloadSpec};
 
 use super::Run;
@@ -120,10 +120,7 @@ fn study(options: &Run) -> Result<Study, Failure> {
     let text = raidlab_study::default_study();
     let mut study = raidlab_study::parse(text, "--layout").map_err(Failure::failed)?;
     study.workloads.clear();
-    let mut layout = study.layouts.swap_remove(0);
-    layout.name = options.layout().to_string();
-    layout.layout = options.layout();
-    study.layouts = vec![layout];
+    study.layouts = vec![NamedLayout::plain(options.layout())];
     study.drives.truncate(1);
     study.drives[0].source = raidlab_study::DriveSource::Model(options.drive().to_string());
     study.drives[0].count = options.layout().drives();

@@ -3,7 +3,7 @@
 use raidlab_core::Layout;
 use raidlab_core::layout::is_same_name;
 use raidlab_models::host::Kernel;
-use raidlab_study::{DriveSource, Host, NATIVE, Study, did_you_mean};
+use raidlab_study::{DriveSource, Host, NATIVE, NamedLayout, Study, did_you_mean};
 use raidlab_workload::{Parameters, WorkloadSpec, make};
 
 use super::args::Readahead;
@@ -69,10 +69,7 @@ fn described(options: &Readahead) -> Result<Study, Failure> {
             let layout: Layout = text
                 .parse()
                 .map_err(|reason| Failure::input(format!("--layout {text}: {reason}")))?;
-            let mut one = study.layouts[0].clone();
-            one.name = layout.to_string();
-            one.layout = layout;
-            layouts.push(one);
+            layouts.push(NamedLayout::plain(layout));
         }
         study.baseline = vec![layouts[0].name.clone()];
         study.layouts = layouts;

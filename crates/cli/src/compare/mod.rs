@@ -142,10 +142,10 @@ fn fit_to_filesystem(study: &mut Study, file: u64) {
     }
 }
 
-/// The text of the study compiled in under this name, unless there is a file of that name.
+/// The text of the study compiled in under this name, unless there is a file of that name; a directory is none.
 pub(crate) fn compiled_in(path: &Path) -> Option<(&'static str, &'static str)> {
     let found = builtin().into_iter().find(|(name, _)| path == Path::new(name))?;
-    (!path.exists()).then_some(found)
+    (!path.exists() || path.is_dir()).then_some(found)
 }
 
 /// The study of a text with what the command line changes.

@@ -10,6 +10,7 @@ use raidlab_study::{DriveSource, Study, cells, did_you_mean, replay};
 
 use serde_json::json;
 
+use crate::compare::compiled_in;
 use crate::failure::Failure;
 use crate::json::pretty;
 use crate::output;
@@ -127,6 +128,13 @@ fn wrapped(text: &str, lines: &mut String) {
 }
 
 fn new(file: &Path, text: &str) -> Result<(), Failure> {
+    // A file of that name would hide the study.
+    if compiled_in(file).is_some() {
+        let name = file.display();
+        return Err(Failure::input(format!(
+            "{name}: is the name of a built-in study: `raidlab study new mine.toml --from {name}` starts from that"
+        )));
+    }
     let made = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
     let written = made.and_then(|mut made| made.write_all(text.as_bytes()));
     written.map_err(|error| {
@@ -149,8 +157,11 @@ fn check(file: &Path) -> Result<String, Failure> {
         study.drives.iter().all(|group| matches!(group.source, DriveSource::Model(_)));
     let clock = if is_modelled {
         Modelled::of_drives(&study, HostCosts::default()).map_err(Failure::input)?;
-        let is_virtual = study.check_virtual_filesystem().is_ok();
-        if is_virtual { "" } else { "; with --on DIR or --on kernel:6.12 only" }
+        match (study.check_group_threads(), study.check_virtual_filesystem()) {
+            (Err(_), _) => "; with --on kernel:6.12 only",
+            (Ok(()), Err(_)) => "; with --on DIR or --on kernel:6.12 only",
+            _ => "",
+        }
     } else {
         Sizes::of(&study).map_err(Failure::input)?;
         "; with --on DIR only"

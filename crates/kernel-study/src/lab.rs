@@ -307,6 +307,7 @@ impl<'a> KernelRunner<'a> {
         let no_time = || KernelError::failed(format!("{}: took no time", cell_title(study, key)));
         let Some(spec) = key.workload(study) else {
             let rebuild = self.run_guest(key, seed)?.report.rebuild.ok_or_else(no_time)?;
+            let rebuild = self.lab.modelled.over_all_zones(key.layout, rebuild);
             let (seconds, _) = rebuild.seconds().ok_or_else(no_time)?;
             return Ok(Sample::of_rebuild(seconds, rebuild));
         };

@@ -36,8 +36,10 @@
 
 mod conditions;
 mod modelled;
+mod pass;
 mod trace;
 
 pub use conditions::Conditions;
 pub use modelled::{Modelled, Pacer, Starts, host, run_raw_plan};
+pub use pass::pass;
 pub use trace::Trace;

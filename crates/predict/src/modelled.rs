@@ -27,12 +27,13 @@ use raidlab_models::{
 use raidlab_random::mix;
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{
-    CellKey, Detail, DriveSource, Host, NamedLayout, Runner, Sample, State, Study, StudyError,
-    StudyErrorKind, cell_title,
+    CellKey, Detail, DriveSource, Host, NamedLayout, Rebuild, Runner, Sample, State, Study,
+    StudyError, StudyErrorKind, cell_title,
 };
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 
+use crate::pass::pass;
 use crate::trace::Trace;
 use busy::{busiest, busy_of};
 use raw::Longest;
@@ -668,6 +669,19 @@ impl Modelled<'_> {
         record_on(world, &host, (workload, self.starts), setting)
     }
 
+    /// A rebuild that was broken off at the outer edge of whole drives: the zones further in are slower.
+    #[must_use]
+    pub fn over_all_zones(&self, layout: usize, rebuild: Rebuild) -> Rebuild {
+        let drive = &self.drives[self.study.layouts[layout].drives];
+        let whole = drive.capacity.bytes();
+        match rebuild.seconds() {
+            Some((seconds, true)) if self.study.member_size_of(layout).is_none() => {
+                rebuild.slower(pass(drive, whole, whole as f64 / seconds) / seconds)
+            }
+            _ => rebuild,
+        }
+    }
+
     /// A rebuild while nothing else goes on.
     fn rebuild_alone(&self, world: &mut World, key: &CellKey) -> Result<Sample, StudyError> {
         let most = match self.study.member_size_of(key.layout) {
@@ -681,6 +695,7 @@ impl Modelled<'_> {
         };
         world.start().map_err(|error| wrong(&error.to_string()))?;
         let rebuild = rebuild::run_alone(world, most);
+        let rebuild = rebuild.map(|rebuild| self.over_all_zones(key.layout, rebuild));
         let seconds = rebuild.and_then(|rebuild| Some((rebuild, rebuild.seconds()?.0)));
         let (rebuild, value) = seconds.ok_or_else(|| wrong("nothing was rebuilt"))?;
         let busy = busy_of(world, rebuild.elapsed);

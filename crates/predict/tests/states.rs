@@ -315,6 +315,41 @@ workloads = [
     }
 }
 
+/// A rebuild of whole drives is measured at their outer edge, where they are fastest, and told of all of it: as long as
+/// a pass at the rates of the drive's file, and at md's 204.8 MB/s at most.
+#[test]
+fn a_rebuild_of_whole_drives_goes_over_all_zones() {
+    for drive in ["nas-8tb-7200", "nas-4tb-5400"] {
+        let text = format!(
+            "title = \"zones\"\nrounds = 1\nstates = [\"rebuilding\"]\n\
+             drives = [{{ name = \"d\", model = \"{drive}\", count = 3 }}]\n\
+             layouts = [{{ level = \"raid1\", members = 2 }}]\n\
+             workloads = [{{ kind = \"dd-read\", size = \"1GiB\" }}]\n"
+        );
+        let study = parse(&text, "z.toml").expect("right");
+        let modelled = Modelled::new(&study, HostCosts::default()).expect("modelled drives");
+        let spec = &modelled.drives()[0];
+        let [outer, inner] =
+            ["outer_rate", "inner_rate"].map(|key| spec.amount(key).unwrap() as f64);
+        // In so many pieces that the sum is the integral.
+        const PIECES: u32 = 100_000;
+        let piece = |at: u32| {
+            let rate = outer + (inner - outer) * (f64::from(at) + 0.5) / f64::from(PIECES);
+            spec.capacity.bytes() as f64 / f64::from(PIECES) / rate.min(204.8e6)
+        };
+        let least: f64 = (0..PIECES).map(piece).sum();
+        let key = raidlab_study::cells(&study)
+            .into_iter()
+            .find(|key| key.processes == 0)
+            .expect("a rebuild alone");
+        let sample = modelled.clone().run(&key, 0, 1).expect("runs");
+        let (seconds, is_estimate) = sample.rebuild.expect("a rebuild").seconds().expect("a time");
+        assert!(is_estimate);
+        let more = seconds / least - 1.0;
+        assert!((0.0..0.06).contains(&more), "{drive}: {seconds:.0} s, a pass takes {least:.0} s");
+    }
+}
+
 /// A log device may be what holds an array back, and is named then.
 #[test]
 fn a_log_device_is_a_resource() {

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use raidlab_results::Origin;
 use raidlab_results::document::{Cell, Verdict};
 use raidlab_results::find::{
-    LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS, REBUILD, REBUILD_ESTIMATE, row_metric,
+    LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS, PACED_SECONDS, REBUILD, REBUILD_ESTIMATE,
+    row_metric,
 };
 
 use crate::number;
@@ -41,7 +42,11 @@ pub(crate) const fn short_clock(origin: Origin) -> &'static str {
 pub(crate) fn too_little() -> String {
     let percent = number::share(LEAST_REBUILT_PERCENT / 100.0);
     let seconds = format!("{LEAST_REBUILT_SECONDS:.0}{}s", number::NO_BREAK);
-    format!("less than {percent} of the rebuild was done beside the load, in less than {seconds}")
+    let least = format!("{PACED_SECONDS:.0}{}s", number::NO_BREAK);
+    format!(
+        "less than {percent} of the rebuild was done beside the load, in less than {seconds}, or the load went on for \
+         less than {least}"
+    )
 }
 
 /// Whether a metric is the time of a rebuild, whose seconds nobody reads.

@@ -12,9 +12,12 @@ pub const LEAST_REBUILT_PERCENT: f64 = 1.0;
 /// In less than this a rebuild of less than [`LEAST_REBUILT_PERCENT`] is not extrapolated.
 pub const LEAST_REBUILT_SECONDS: f64 = 10.0;
 
+/// In less than this none is: md paces rebuilds by what they did in the last 3 s, and whatever begins goes unpaced.
+pub const PACED_SECONDS: f64 = 3.0;
+
 /// Whether so many percent of a rebuild, seen in so many seconds, say nothing of how long it takes beside load.
 pub fn is_too_little(percent: f64, seconds: f64) -> bool {
-    percent < LEAST_REBUILT_PERCENT && seconds < LEAST_REBUILT_SECONDS
+    percent < LEAST_REBUILT_PERCENT && seconds < LEAST_REBUILT_SECONDS || seconds < PACED_SECONDS
 }
 
 /// The metric of the row that cells of a metric stand in: rebuilds that ended and those that were extrapolated are

@@ -12,7 +12,8 @@ pub struct Rebuild {
     /// How long it went on within what was measured.
     #[serde(with = "exact::nanos")]
     pub elapsed: Nanos,
-    /// The share of it that was done then, but for what it had begun at once; 1 when it ended.
+    /// The share of the time it takes that was over then, but for what it had begun at once, which is the share of the
+    /// member that was done unless other zones of the drive are slower ([`slower`](Self::slower)); 1 when it ended.
     #[serde(serialize_with = "exact::finite")]
     pub done: f64,
 }
@@ -52,6 +53,13 @@ impl Rebuild {
         let share = |(done, of): (Sectors, Sectors)| done.0 as f64 / (of.0 as f64).max(1.0);
         let done = under_way.map(|part| share(part).min(ALMOST)).or(last.map(|last| last.done))?;
         Some(Self { elapsed: now.since(began), done })
+    }
+
+    /// The same where the whole takes `factor` times as long as it would at the pace of what was done; nothing is changed
+    /// of a rebuild that has ended.
+    #[must_use]
+    pub fn slower(self, factor: f64) -> Self {
+        if self.done >= 1.0 { self } else { Self { done: self.done / factor.max(1.0), ..self } }
     }
 
     /// The time of the whole rebuild in seconds, and whether that is an estimate: elapsed time over the

@@ -230,7 +230,7 @@ impl<'a> Asked<'a> {
             ("replaced", format!("after {}", time(REPLACED))),
             ("together", {
                 let share = percents(question.common_cause);
-                format!("{share} of failures take another drive along")
+                format!("{share} of failures take one other drive along, any of the array's")
             }),
         ];
         told.map(|(what, words)| Assumed { what: what.into(), words }).into()

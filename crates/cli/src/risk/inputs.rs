@@ -159,7 +159,13 @@ fn rest_in_words(
     [
         ("latent", format!("{} a year: {latent_from}", percents(latent))),
         ("scrubbed", scrubbed.unwrap_or_else(|| "never".into())),
-        ("together", format!("{common} of failures take another drive along")),
+        (
+            "together",
+            format!(
+                "{common} of failures take one other drive along, any of the array's: the more there are, the \
+                 less often it is the one that matters"
+            ),
+        ),
         ("wrong pull", format!("{} of replacements", percents(Range::fixed(wrong_pull)))),
         ("crashes", crashes),
     ]

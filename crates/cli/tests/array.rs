@@ -46,6 +46,12 @@ fn what_is_no_member_is_named() {
     let left: Vec<_> =
         fs::read_dir(scratch.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "nothing is left behind: {left:?}");
+    // The copy was forgotten, or is to be printed.
+    raidlab(["array", "export-file", &blank, &tiny])
+        .refused(&[&tiny, "the last name is that of the copy"]);
+    raidlab(["array", "export-file", &blank, "-"]).refused(&["name a file"]);
+    raidlab(["array", "create", "raid1(2)", &missing, &blank])
+        .refused(&[&missing, "truncate -s 1G"]);
     let directory = text(scratch.path());
     raidlab(["array", "examine", &directory]).refused(&["neither a file nor a block device"]);
     raidlab(["array", "status", &blank, "--without", &tiny]).refused(&["not among the members"]);

@@ -370,7 +370,7 @@ impl Layout {
             return error("the chunk must be at least one sector of 512 bytes".into());
         }
         if chunk.0 > u64::from(u32::MAX / 2) {
-            return error(format!("{chunk} is too large; at most 1TiB"));
+            return error(format!("{chunk} is too large; it must be less than 1TiB"));
         }
         if level.needs_power_of_two() && !chunk.0.is_power_of_two() {
             return error(format!("{level} needs a chunk that is a power of two, not {chunk}"));

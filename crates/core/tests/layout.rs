@@ -29,7 +29,7 @@ fn impossible() -> Vec<Impossible> {
         (new(Raid3, 3).with_chunk(Sectors(8)), "chunk", "raid3 has no chunks"),
         (new(Raid1, 2).with_chunk(Sectors(8)), "chunk", "raid1 has no chunks"),
         (new(Raid0, 4).with_chunk(Sectors(0)), "chunk", "at least one sector"),
-        (new(Raid0, 4).with_chunk(Sectors(1 << 31)), "chunk", "at most 1TiB"),
+        (new(Raid0, 4).with_chunk(Sectors(1 << 31)), "chunk", "less than 1TiB"),
         (
             new(Raid4, 4).with_chunk(Sectors(6)),
             "chunk",

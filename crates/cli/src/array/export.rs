@@ -27,11 +27,9 @@ const TOLD: usize = 20;
 
 pub(super) fn run(options: &Export) -> Result<(), Failure> {
     let stop = interrupt::flag()?;
+    check_name(&options.out)?;
     let found = Found::new(&options.members)?;
     let mut engine = found.held_engine()?;
-    if options.out.symlink_metadata().is_ok() {
-        return Err(Failure::input(format!("{} exists already", options.out.display())));
-    }
     let part = Part::new(&options.out)?;
     let copied = copy(&mut engine, &part, options, stop)?;
     part.keep(&options.out)?;
@@ -65,6 +63,21 @@ pub(super) fn run(options: &Export) -> Result<(), Failure> {
     let total: u64 = copied.lost.iter().map(|(_, len)| len).sum();
     let what = format!("{total} bytes could not be read and are zero in the copy:");
     Err(Failure::failed(format!("{what}\n{}", lines.join("\n"))))
+}
+
+/// Before members are looked at, of which the last one is taken for the copy where that was forgotten.
+fn check_name(out: &Path) -> Result<(), Failure> {
+    let shown = out.display();
+    if out == Path::new("-") {
+        let what = "-: a copy with holes is made, which cannot be printed: name a file, such as ./copy.img";
+        return Err(Failure::input(what));
+    }
+    if out.symlink_metadata().is_ok() {
+        let what =
+            "exists already; the last name is that of the copy, a file that is not there yet";
+        return Err(Failure::input(format!("{shown} {what}")));
+    }
+    Ok(())
 }
 
 /// What was copied.

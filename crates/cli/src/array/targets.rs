@@ -68,6 +68,11 @@ pub(super) fn targets(options: &Create) -> Result<Vec<Option<Target>>, Failure> 
 
 /// The same of one.
 pub(super) fn target(path: &Path, options: &Create) -> Result<Target, Failure> {
+    if path.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        let shown = path.display();
+        let what = "no such file: make it first, as large as the member is to be";
+        return Err(Failure::input(format!("{shown}: {what} (truncate -s 1G {shown})")));
+    }
     let mut disk = Disk::open(path)?;
     if consent::is_device(path) {
         return device(path, &mut disk, options);

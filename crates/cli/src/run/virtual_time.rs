@@ -85,6 +85,9 @@ pub(super) fn run_on_kernel(
     Ok(record)
 }
 
+/// The longest request that is modelled as one, in bytes.
+const LONGEST: u64 = 512 << 10;
+
 /// What the user should know of a workload that is as large as the whole array, such as a fio job without size;
 /// `None` where it is over soon, or ends by itself after a time.
 fn warning(workload: &dyn Workload, setting: &Setting, capacity: u64) -> Option<String> {
@@ -92,7 +95,9 @@ fn warning(workload: &dyn Workload, setting: &Setting, capacity: u64) -> Option<
     // What cannot be planned is told when it is run.
     let plan = workload.plan(&setting).ok().filter(|plan| !plan.asks_time)?;
     let requests = plan.files.iter().map(|file| file.bytes.div_ceil(file.unit.max(1)));
-    let requests = requests.fold(0, u64::saturating_add);
+    let all = requests.fold(0, u64::saturating_add);
+    // Random places are few, as a rule, however much they are spread over.
+    let requests = workload.requests(setting.copies, LONGEST).map_or(all, |known| known.min(all));
     let bytes = plan.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
     effort::is_worth_a_word(requests).then(|| {
         format!(

@@ -101,8 +101,9 @@ impl Results {
                 return Err(ResultsError::new(ResultsErrorKind::NotFinite, context));
             }
         }
-        let risk = self.risk.iter().flat_map(Risks::numbers);
-        if let Some((key, value)) = risk.into_iter().find(|(_, value)| !value.is_finite()) {
+        let shares = self.latency_shares.iter().map(|share| ("latency_shares", *share));
+        let mut others = shares.chain(self.risk.iter().flat_map(Risks::numbers));
+        if let Some((key, value)) = others.find(|(_, value)| !value.is_finite()) {
             let context = format!("{key} is {value}, and must be a finite number");
             return Err(ResultsError::new(ResultsErrorKind::NotFinite, context));
         }
@@ -123,6 +124,7 @@ fn numbers(cell: &Cell) -> impl Iterator<Item = (&'static str, f64)> {
         ("last_done_s", cell.last_done_s),
     ];
     let published = cell.published.as_ref();
+    let latency = cell.latency_ms;
     let sometimes = [
         ("ci95", cell.ci95.map(|interval| interval[0])),
         ("ci95", cell.ci95.map(|interval| interval[1])),
@@ -135,16 +137,46 @@ fn numbers(cell: &Cell) -> impl Iterator<Item = (&'static str, f64)> {
         ("process_cpu_s", cell.process_cpu_s),
         ("system_cpu_s", cell.system_cpu_s),
         ("fairness", cell.fairness),
-        ("latency_ms.max", cell.latency_ms.map(|latency| latency.max)),
+        ("latency_ms.p50", latency.map(|latency| latency.p50)),
+        ("latency_ms.p99", latency.map(|latency| latency.p99)),
+        ("latency_ms.p999", latency.map(|latency| latency.p999)),
+        ("latency_ms.max", latency.map(|latency| latency.max)),
         ("bottleneck.busy", cell.bottleneck.as_ref().map(|bottleneck| bottleneck.busy)),
         ("published.value", published.map(|published| published.value)),
         ("published.error_percent", published.map(|published| published.error_percent)),
         ("spread_percent", cell.spread_percent),
+        ("moved.full", cell.moved.map(|moved| moved.full)),
         ("moved.percent", cell.moved.map(|moved| moved.percent)),
         ("trust.interval90", interval90(cell).map(|ends| ends[0])),
         ("trust.interval90", interval90(cell).map(|ends| ends[1])),
     ];
-    let samples = cell.samples.iter().map(|sample| ("samples", *sample));
     let given = sometimes.into_iter().filter_map(|(key, value)| Some((key, value?)));
-    always.into_iter().chain(given).chain(samples)
+    always.into_iter().chain(given).chain(lists(cell)).chain(of_members(cell))
+}
+
+/// Those that stand in lists.
+fn lists(cell: &Cell) -> impl Iterator<Item = (&'static str, f64)> {
+    fn named(key: &'static str, all: &[f64]) -> impl Iterator<Item = (&'static str, f64)> {
+        all.iter().map(move |one| (key, *one))
+    }
+    let busy = cell.busy.iter().map(|one| ("busy", one.busy));
+    let timeline = cell.timeline.iter().flat_map(|row| {
+        let some = row.mean_ms.iter().chain(&row.max_ms).chain(&row.rebuilt_percent).flatten();
+        let all = row.rate.iter().chain(some).chain([&row.bin_s]);
+        all.map(|one| ("timeline", *one))
+    });
+    named("samples", &cell.samples)
+        .chain(named("done_s", &cell.done_s))
+        .chain(named("latency_curve_ms", &cell.latency_curve_ms))
+        .chain(busy)
+        .chain(timeline)
+}
+
+/// Those of what the members did.
+fn of_members(cell: &Cell) -> impl Iterator<Item = (&'static str, f64)> {
+    let all = cell.members.map(|one| {
+        let moved = [one.reads, one.writes, one.bytes_read, one.bytes_written];
+        moved.into_iter().chain(one.write_amplification)
+    });
+    all.into_iter().flatten().map(|one| ("members", one))
 }

@@ -3,9 +3,11 @@
 use crate::support;
 use std::collections::BTreeMap;
 
+use raidlab_results::trust::CellTrust;
 use raidlab_results::{
-    AblationRow, Better, Bottleneck, Cell, Clock, Fidelity, Finding, LayoutRow, NamedCell,
-    Published, Replays, Results, ResultsErrorKind, Verdict, WorkloadRow,
+    AblationRow, Better, Bottleneck, Cell, Clock, Fidelity, Finding, LatencyRow, LayoutRow,
+    MembersRow, Moved, NamedCell, Published, Replays, Results, ResultsErrorKind, TimelineRow,
+    Verdict, WorkloadRow,
 };
 
 fn cell(layout: &str, processes: u32, median: f64) -> Cell {
@@ -148,6 +150,108 @@ fn numbers_that_are_none_are_refused() {
     }
 }
 
+/// JSON has no word for a number that is none, wherever it stands: what is written instead is read as nothing, or as no
+/// document at all.
+#[test]
+fn no_number_of_a_document_may_be_none() {
+    type Break = fn(&mut Results, f64);
+    let breakers: [Break; 30] = [
+        |all, value| all.cells[1].percent_interval = Some([value, 1.0]),
+        |all, value| all.cells[1].percent_interval = Some([1.0, value]),
+        |all, value| all.cells[1].floor_percent = Some(value),
+        |all, value| all.cells[1].dependence = Some(value),
+        |all, value| all.cells[1].fairness = Some(value),
+        |all, value| all.cells[1].spread_percent = Some(value),
+        |all, value| all.cells[1].published = Some(published(value, 1.0)),
+        |all, value| all.cells[1].published = Some(published(1.0, value)),
+        |all, value| all.cells[1].moved = Moved::new(value, 1.0),
+        |all, value| all.cells[1].moved = Moved::new(1.0, value),
+        |all, value| all.cells[1].trust = Some(trusted([value, 1.0])),
+        |all, value| all.cells[1].trust = Some(trusted([1.0, value])),
+        |all, value| all.cells[1].latency_ms = Some(latency([value, 1.0, 1.0, 1.0])),
+        |all, value| all.cells[1].latency_ms = Some(latency([1.0, value, 1.0, 1.0])),
+        |all, value| all.cells[1].latency_ms = Some(latency([1.0, 1.0, value, 1.0])),
+        |all, value| all.cells[1].latency_ms = Some(latency([1.0, 1.0, 1.0, value])),
+        |all, value| all.cells[1].members = Some(members([value, 1.0, 1.0, 1.0, 1.0])),
+        |all, value| all.cells[1].members = Some(members([1.0, value, 1.0, 1.0, 1.0])),
+        |all, value| all.cells[1].members = Some(members([1.0, 1.0, value, 1.0, 1.0])),
+        |all, value| all.cells[1].members = Some(members([1.0, 1.0, 1.0, value, 1.0])),
+        |all, value| all.cells[1].members = Some(members([1.0, 1.0, 1.0, 1.0, value])),
+        |all, value| all.cells[1].done_s = vec![1.0, value],
+        |all, value| all.cells[1].latency_curve_ms = vec![1.0, value],
+        |all, value| {
+            all.cells[1].busy = vec![Bottleneck { resource: "cpu".into(), busy: value }];
+        },
+        |all, value| all.cells[1].timeline = Some(timeline([value, 1.0, 1.0, 1.0, 1.0])),
+        |all, value| all.cells[1].timeline = Some(timeline([1.0, value, 1.0, 1.0, 1.0])),
+        |all, value| all.cells[1].timeline = Some(timeline([1.0, 1.0, value, 1.0, 1.0])),
+        |all, value| all.cells[1].timeline = Some(timeline([1.0, 1.0, 1.0, value, 1.0])),
+        |all, value| all.cells[1].timeline = Some(timeline([1.0, 1.0, 1.0, 1.0, value])),
+        |all, value| all.latency_shares = vec![0.5, value],
+    ];
+    let mut of_risk: Vec<Break> = vec![
+        |all, value| risk(all).main_mission_years = value,
+        |all, value| risk(all).drives[0].computing_error = value,
+        |all, value| risk(all).drives[0].layouts[0].rebuild_hours = vec![value],
+    ];
+    of_risk.extend([
+        (|all, value| risk_of(all).times_array.as_mut().expect("one").p5 = value) as Break,
+        |all, value| risk_of(all).times_sector.as_mut().expect("one").central = value,
+        |all, value| risk_of(all).missions[1].years = value,
+        |all, value| risk_of(all).missions[1].array.p95 = value,
+        |all, value| risk_of(all).missions[1].sector.central = value,
+        |all, value| risk_of(all).missions[1].lost_bytes_per_usable_tb = value,
+    ]);
+    for (at, breaker) in breakers.iter().chain(&of_risk).enumerate() {
+        for value in [f64::NAN, f64::INFINITY] {
+            let mut results = results();
+            results.risk = Some(support::risks(&["raid0(4)", "raid5(4)"]));
+            breaker(&mut results, 2.0);
+            results.to_json().unwrap_or_else(|error| panic!("{at}: {error}"));
+            breaker(&mut results, value);
+            let error = results.to_json().expect_err(&format!("breaker {at}, {value}"));
+            assert_eq!(error.kind, ResultsErrorKind::NotFinite, "{at}");
+        }
+    }
+}
+
+fn risk(all: &mut Results) -> &mut raidlab_results::Risks {
+    all.risk.as_mut().expect("it has risks")
+}
+
+fn risk_of(all: &mut Results) -> &mut raidlab_results::risk::LayoutRisk {
+    &mut risk(all).drives[0].layouts[0]
+}
+
+fn published(value: f64, error_percent: f64) -> Published {
+    Published { value, error_percent, calibrated: false }
+}
+
+fn trusted(ends: [f64; 2]) -> CellTrust {
+    CellTrust { interval90: Some(ends), ..CellTrust::default() }
+}
+
+fn latency([p50, p99, p999, max]: [f64; 4]) -> LatencyRow {
+    LatencyRow { p50, p99, p999, max }
+}
+
+fn members([reads, writes, bytes_read, bytes_written, amplified]: [f64; 5]) -> MembersRow {
+    let write_amplification = Some(amplified);
+    MembersRow { reads, writes, bytes_read, bytes_written, write_amplification }
+}
+
+fn timeline([bin_s, rate, mean, max, rebuilt]: [f64; 5]) -> TimelineRow {
+    TimelineRow {
+        round: 1,
+        bin_s,
+        unit: "1/s".into(),
+        rate: vec![1.0, rate],
+        mean_ms: vec![None, Some(mean)],
+        max_ms: vec![None, Some(max)],
+        rebuilt_percent: vec![Some(rebuilt), None],
+    }
+}
+
 #[test]
 fn other_texts_are_refused() {
     let text = results().to_json().unwrap();
@@ -188,6 +292,40 @@ fn the_best_cell() {
     assert_eq!(results.row("dd", 1, "healthy").count(), 3);
 }
 
+/// A further figure of a workload stands for its row only where no layout has another; titles say all of what a cell is.
+#[test]
+fn a_row_of_further_figures_alone_is_one_and_titles_are_whole() {
+    let mut results = results();
+    results.cells.iter_mut().for_each(|cell| cell.detail = true);
+    assert_eq!(results.row("dd", 1, "healthy").count(), 3);
+    results.cells[0].detail = false;
+    results.cells[0].metric = "iops".into();
+    let metrics: Vec<&str> =
+        results.row("dd", 1, "healthy").map(|cell| cell.metric.as_str()).collect();
+    assert_eq!(metrics, ["iops"], "no other figure beside the one that is shown");
+    let title = |processes, state: &str| {
+        Cell { state: state.into(), ..cell("single", processes, 1.0) }.title()
+    };
+    assert_eq!(title(1, "healthy"), "single, dd, 1 process");
+    assert_eq!(title(2, "healthy"), "single, dd, 2 processes");
+    assert_eq!(title(2, "rebuilding"), "single, dd, 2 processes, rebuilding");
+    assert_eq!(title(0, "rebuilding"), "single, dd");
+}
+
+/// A rebuild alone meets no load: however little of it was done, that is what it takes.
+#[test]
+fn a_rebuild_alone_tells_its_time_from_the_first_second_on() {
+    let mut cell = cell("raid5(4)", 0, 1.0);
+    cell.metric = "rebuild_estimate_s".into();
+    cell.note = Some("estimated from 0.04 % of the rebuild".into());
+    cell.last_done_s = 1.0;
+    assert!(!cell.tells_too_little());
+    cell.processes = 1;
+    assert!(cell.tells_too_little());
+    cell.metric = "rebuild_s".into();
+    assert!(!cell.tells_too_little(), "it ended");
+}
+
 /// A given cell with this error in percent.
 fn given(layout: &str, error_percent: f64, calibrated: bool) -> Cell {
     let value = 200.0 / (1.0 + error_percent / 100.0);
@@ -205,16 +343,18 @@ fn fidelity_counts_given_cells_and_names_the_misses() {
         given("b", 10.0, false),
         given("c", -30.0, true),
         given("d", 40.0, false),
+        given("e", -50.0, false),
     ];
     cells.push(Cell { detail: true, ..given("not shown", 99.0, false) });
     let fidelity = Fidelity::of(&cells, 2);
-    assert_eq!((fidelity.cells, fidelity.given_cells, fidelity.calibrated_cells), (5, 4, 2));
+    assert_eq!((fidelity.cells, fidelity.given_cells, fidelity.calibrated_cells), (6, 5, 2));
     assert_eq!(fidelity.free_parameters, 2);
-    // The median of 2, 10, 30 and 40.
-    assert_eq!(fidelity.median_error_percent, Some(20.0));
+    // The median of 2, 10, 30, 40 and 50.
+    assert_eq!(fidelity.median_error_percent, Some(30.0));
     let missed =
         fidelity.not_explained.iter().map(|one| (one.cell.layout.as_str(), one.error_percent));
-    assert_eq!(missed.collect::<Vec<_>>(), [("d", 40.0), ("c", -30.0)], "10 % is no miss");
+    let expected = [("e", -50.0), ("d", 40.0), ("c", -30.0)];
+    assert_eq!(missed.collect::<Vec<_>>(), expected, "by size; 10 % is no miss");
     let none = Fidelity::of(&cells[..1], 0);
     assert_eq!((none.given_cells, none.median_error_percent), (0, None));
 }
@@ -233,6 +373,30 @@ fn ablation_says_how_cells_move() {
     assert!((workload.median_percent + 20.0).abs() < 1e-9, "half way from -50 to +10");
     assert_eq!((workload.largest_percent, workload.largest_layout.as_str()), (-50.0, "b"));
     assert_eq!(row.largest(), 50.0);
+}
+
+/// A workload's metrics are apart, settings tell cells from one another, and shares of CPU time do not count.
+#[test]
+fn ablation_tells_metrics_and_settings_apart() {
+    let with = |metric: &str, block: &str, median: f64| Cell {
+        metric: metric.into(),
+        settings: [("block".to_owned(), block.to_owned())].into(),
+        ..cell("a", 1, median)
+    };
+    let full = [with("kps", "4K", 100.0), with("kps", "8K", 200.0), with("kps_cp", "4K", 10.0)];
+    let without = [with("kps", "8K", 210.0), with("kps", "4K", 102.0), with("kps_cp", "4K", 30.0)];
+    let row = AblationRow::new("journal", "no journal", &full, &without);
+    let moved: Vec<f64> = row.cells.iter().map(|one| one.moved.percent.round()).collect();
+    assert_eq!(moved, [5.0, 2.0, 200.0], "each from the cell of its own block");
+    let workloads: Vec<(&str, f64)> = row
+        .workloads
+        .iter()
+        .map(|one| (one.metric.as_str(), one.largest_percent.round()))
+        .collect();
+    assert_eq!(workloads, [("kps", 5.0), ("kps_cp", 200.0)]);
+    assert_eq!(row.largest().round(), 5.0);
+    let named = NamedCell::of(&full[0]);
+    assert!(named.is(&full[0]) && !named.is(&full[1]) && !named.is(&full[2]));
 }
 
 #[test]

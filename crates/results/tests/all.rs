@@ -6,5 +6,7 @@ mod comparison;
 mod diff;
 mod document;
 mod rule;
+mod second_diff;
+mod second_rule;
 mod statistics;
 mod upgrade;

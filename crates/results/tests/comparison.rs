@@ -356,3 +356,60 @@ fn what_the_source_cannot_tell_is_not_resolved_however_sure_the_rounds_are() {
     let equal: [&[f64]; 3] = [&BASE, &far, &far];
     assert_eq!(good(Row { layouts: &equal, ..row(0.3) }), [false, true, true]);
 }
+
+/// A row differs where the two names do beyond doubt over all rows: seven rounds on one side have a chance of 2 / 2^7,
+/// enough for one row and for three, and too many for four.
+#[test]
+fn a_row_differs_from_itself_beyond_doubt_over_all_rows() {
+    let sided: Vec<f64> = (0..7).map(|at| 0.05 + f64::from(at) / 1_000.0).collect();
+    let even: Vec<f64> = (0..7).map(|at| f64::from(at - 3) / 1_000.0).collect();
+    for (others, is_apart) in [(2, true), (3, false)] {
+        let mut rows = vec![even.clone(); others];
+        rows.push(sided.clone());
+        let found = floors(&rows, 0.005);
+        assert_eq!(found[0] < found[others], is_apart, "{others} others: {found:?}");
+        assert_eq!(found[0] == 0.005, is_apart, "it has a part in the others' floor, or none");
+    }
+}
+
+/// Of few rounds nobody knows which is apart; of five one may be.
+#[test]
+fn of_fewer_than_five_rounds_none_is_an_outlier() {
+    assert_eq!(outliers(&[10.0, 10.0, 10.0, 30.0]), [] as [u32; 0]);
+    assert_eq!(outliers(&[10.0, 10.0, 10.0, 10.0, 30.0]), [5]);
+    assert_eq!(outliers(&[1.0, 10.0, 10.0, 10.0, 10.0, 19.0]), [1, 6], "to both sides");
+}
+
+/// What was before does not matter, and a fall is as little steady as a rise.
+#[test]
+fn a_steady_state_is_that_of_the_last_five_rounds() {
+    let steady_end = [500.0, 300.0, 100.0, 101.0, 99.0, 100.0, 100.0];
+    assert_eq!(steady(&steady_end), Some(true));
+    let mut turned = steady_end;
+    turned.reverse();
+    assert_eq!(steady(&turned), Some(false));
+    let rise = [100.0, 103.0, 106.0, 109.0, 112.0];
+    let fall = [112.0, 109.0, 106.0, 103.0, 100.0];
+    assert_eq!((steady(&rise), steady(&fall)), (Some(false), Some(false)));
+    // Least squares by hand: (-2 x 96 - 98 + 102 + 2 x 104) / 10 = 2 a round, 8 % from the first to the last.
+    assert_eq!(steady(&[96.0, 98.0, 100.0, 102.0, 104.0]), Some(true));
+}
+
+/// Eight runs on one side have a chance of 2 / 2^8, which is enough for six kinds and not for seven.
+#[test]
+fn what_ran_before_is_told_beyond_doubt_over_all_kinds() {
+    let kinds = ["a", "b", "c", "d", "e", "f", "g"];
+    let runs = |count: usize| -> Vec<(&str, f64)> {
+        let of = |kind: usize| {
+            (0..8).map(move |at| {
+                let log = if kind == 0 { 0.1 } else { f64::from(at % 2) * 0.2 - 0.1 };
+                (kinds[kind], log + f64::from(at) / 1_000.0)
+            })
+        };
+        (0..count).flat_map(of).collect()
+    };
+    let six = runs(6);
+    let [(kind, effect)] = predecessors(&six)[..] else { panic!("{:?}", predecessors(&six)) };
+    assert!(kind == "a" && (effect - 0.1035).abs() < 1e-12, "{effect}");
+    assert_eq!(predecessors(&runs(7)), []);
+}

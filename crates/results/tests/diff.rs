@@ -328,3 +328,37 @@ fn false_ones_among_the_called_are_few() {
         }
     }
 }
+
+/// A state, a number of processes or a workload of its own is a row of its own, each with its own floor.
+#[test]
+fn the_floor_of_a_baseline_is_that_of_no_other_state_processes_or_workload() {
+    let changes: [fn(&mut Cell); 4] = [
+        |_| {},
+        |cell| cell.state = "degraded".into(),
+        |cell| cell.processes = 4,
+        |cell| cell.workload = "read".into(),
+    ];
+    let mut cells = Vec::new();
+    for (change, floor) in changes.into_iter().zip([5.0, 2.0, 3.5, 1.5]) {
+        for (layout, floor) in [("one", None), ("two", Some(floor))] {
+            let mut cell = cell(layout, &near(100.0, 6));
+            cell.floor_percent = floor;
+            change(&mut cell);
+            cells.push(cell);
+        }
+    }
+    let document = document(Clock::Real, cells);
+    let diff = of(&document, &document);
+    assert_eq!(diff.cells.len(), 8);
+    for cell in &diff.cells {
+        let is_row = |one: &&Cell| {
+            let name = &cell.name;
+            one.floor_percent.is_some()
+                && (&one.state, one.processes, &one.workload)
+                    == (&name.state, name.processes, &name.workload)
+        };
+        let row = document.cells.iter().find(is_row).expect("a row");
+        let floor = row.floor_percent.expect("one");
+        assert!((cell.floor_percent - floor).abs() < 1e-9, "{floor}: {cell:?}");
+    }
+}

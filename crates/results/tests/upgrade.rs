@@ -91,6 +91,35 @@ fn rows_of_other_settings_are_judged_apart() {
     assert_eq!(best, [false, true, false, false, false, true, false, false]);
 }
 
+/// Each state is a row of its own, and of times the shorter ones are better.
+#[test]
+fn states_are_judged_apart_and_times_by_being_short() {
+    let mut old = of_version_1(Clock::Virtual);
+    let cells = old["cells"].as_array().expect("cells").clone();
+    let with = |state: &str, factor: f64, better: &str| {
+        let mut cells = cells.clone();
+        for cell in &mut cells {
+            (cell["state"], cell["better"]) = (json!(state), json!(better));
+            let samples = cell["samples"].as_array_mut().expect("samples");
+            for sample in samples {
+                *sample = json!(sample.as_f64().expect("a number") * factor);
+            }
+        }
+        cells
+    };
+    old["cells"] = json!([with("healthy", 1.0, "lower"), with("degraded", 0.1, "lower")].concat());
+    let results =
+        Results::from_json(&upgrade(&old.to_string()).expect("understood")).expect("good");
+    let verdicts: Vec<Option<Verdict>> = results.cells.iter().map(|cell| cell.verdict).collect();
+    let row = [None, Some(Verdict::Slower), Some(Verdict::Faster), Some(Verdict::Equal)];
+    assert_eq!(verdicts, [row, row].concat());
+    let best: Vec<bool> = results.cells.iter().map(|cell| cell.may_be_best).collect();
+    let row = [false, false, true, false];
+    assert_eq!(best, [row, row].concat());
+    let percent = results.cells[1].percent_vs_baseline.expect("compared");
+    assert!((percent - 290.0).abs() < 0.5, "more is more, whichever is better: {percent}");
+}
+
 #[test]
 fn several_replays_are_converted_together() {
     let old = json!({ "schema_version": 1, "replays": [of_version_1(Clock::Virtual), of_version_1(Clock::Virtual)] });

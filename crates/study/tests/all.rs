@@ -3,6 +3,8 @@
 mod support;
 
 mod course;
+mod defaults;
+mod documents;
 mod hosts;
 mod parse_bad;
 mod parse_good;

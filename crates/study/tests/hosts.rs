@@ -233,6 +233,10 @@ fn cells_are_limited_by_each_name_that_is_said() {
     assert_eq!(count(&[], &["other"], &[]), 4);
     assert_eq!(count(&[], &[], &[2]), 4);
     assert_eq!(count(&["raid0(2)"], &["other"], &[2]), 1);
+    let only = Only { processes: vec![2], ..Only::default() };
+    study.only = only;
+    assert!(cells(&study).iter().all(|key| key.processes == 2));
+    assert_eq!(cells(&study).len(), 4);
 }
 
 /// The layout that is measured twice is so only where another one is compared with it.

@@ -134,6 +134,45 @@ fn samples_are_points_too() {
     assert!((0..200).all(|number| sweep.point(number) == more.point(number)));
 }
 
+/// Samples of two keys are drawn apart, from the study's seed, at random unless the file says otherwise.
+#[test]
+fn keys_of_samples_are_drawn_apart() {
+    let of = |head: &str, method: &str| {
+        let text = format!(
+            "\n[sweep.samples]\ncount = 64\n{method}\n\
+             [[sweep.samples.of]]\nkey = \"rounds\"\nfrom = 1\nto = 1000\n\
+             [[sweep.samples.of]]\nkey = \"max_rounds\"\nfrom = 1\nto = 1000\n"
+        );
+        let text = format!("{}{text}", STUDY.replace("seed = 5\n", head));
+        let sweep = Sweep::parse(&text, "mine.toml", Path::new("")).expect("good");
+        (0..64).map(|number| sweep.point(number).keys).collect::<Vec<_>>()
+    };
+    let all = of("seed = 5\n", "");
+    let equal = all.iter().filter(|keys| keys[0].1 == keys[1].1).count();
+    assert!(equal < 8, "{equal} of 64 have the same value twice");
+    assert_eq!(all, of("seed = 5\n", "method = \"random\""));
+    assert_ne!(all, of("seed = 5\n", "method = \"sobol\""));
+    assert_ne!(all, of("seed = 6\n", ""), "of another seed");
+    assert_eq!(of("", ""), of("seed = 1\n", ""), "where nothing is said it is 1");
+}
+
+/// A point is what its keys and the rest of the file say; what it is called and how many rounds might follow is no part
+/// of it.
+#[test]
+fn a_title_has_no_say_in_a_point() {
+    let point = |text: String| {
+        let sweep = Sweep::parse(&text, "mine.toml", Path::new("")).expect("good");
+        let one = sweep.study(&sweep.point(3)).expect("a study");
+        (one.study.seed, one.study.rounds, one.study.max_rounds, one.canonical)
+    };
+    let plain = point(format!("{STUDY}{AXES}"));
+    assert_eq!((plain.1, plain.2), (2, 2));
+    assert_eq!(plain, point(format!("{}{AXES}", STUDY.replace("Chunks", "Other"))));
+    assert_eq!(plain, point(format!("max_rounds = 9{STUDY}{AXES}")), "as many as rounds, exactly");
+    let other = point(format!("{}{AXES}", STUDY.replace("seed = 5", "seed = 6")));
+    assert!(other.0 != plain.0 && other.3 != plain.3, "another seed gives other draws");
+}
+
 #[test]
 fn models_are_those_of_axes_and_samples() {
     let text = "\n[[sweep.axes]]\nkey = \"drives[nas].model\"\nvalues = [\"ssd-sata-1tb\", \"a.toml\"]\n\n\

@@ -197,3 +197,38 @@ impl ReadRow {
         each.collect::<Vec<_>>().join(", ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A figure that is no number would come back as nothing: its row is not written.
+    #[test]
+    fn a_figure_that_is_no_number_is_refused() {
+        let cell = |sample: f64| {
+            let text = r#"{"layout": "l", "workload": "w", "processes": 1, "state": "healthy", "metric": "iops",
+                "better": "higher", "unit": "1/s", "samples": [1.0, 2.0], "median": 1.5, "mean": 1.5, "settings": {},
+                "first_done_s": 1.0, "last_done_s": 1.0, "note": "so it is"}"#;
+            let mut cell: Cell = serde_json::from_str(text).expect("a cell");
+            cell.samples[1] = sample;
+            cell
+        };
+        let row = |cells: Vec<Cell>| {
+            let mut row = Row::failed(0, (0, 1), &[], String::new());
+            row.measured(cells, Some(Sectors(3)));
+            row
+        };
+        let good = row(vec![cell(2.0)]);
+        assert!(good.line().is_ok_and(|line| line.ends_with(b"\n")));
+        assert_eq!(
+            (good.capacity, good.note.as_deref(), &good.error),
+            (Some(1_536), Some("so it is"), &None)
+        );
+        for sample in [f64::NAN, f64::INFINITY] {
+            let error =
+                row(vec![cell(2.0), cell(sample)]).line().expect_err("no number").to_string();
+            assert!(error.contains("is no number"), "{error}");
+        }
+        assert_eq!(row(Vec::new()).error.as_deref(), Some("nothing was measured"));
+    }
+}

@@ -270,3 +270,31 @@ fn too_short(study: &Study, key: &CellKey, samples: &[Sample]) -> Option<String>
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use raidlab_core::Nanos;
+    use raidlab_study::Rebuild;
+
+    use super::*;
+
+    /// One round that does not tell the first figure is enough, whatever else it tells.
+    #[test]
+    fn one_round_that_was_too_short_is_told() {
+        let sample = |first: Option<f64>| {
+            let rebuild = Rebuild { elapsed: Nanos(1), done: 1.0 };
+            Sample { values: vec![first, Some(2.0)], ..Sample::of_rebuild(1.0, rebuild) }
+        };
+        let told = |values: &[Option<f64>]| {
+            let samples: Vec<Sample> = values.iter().map(|one| sample(*one)).collect();
+            too_short(&samples)
+        };
+        assert_eq!(told(&[Some(1.0), Some(1.0), Some(1.0)]), None);
+        for (short, values) in
+            [(1, [Some(1.0), None, Some(1.0)]), (2, [None, None, Some(1.0)]), (3, [None; 3])]
+        {
+            let told = told(&values).expect("too short");
+            assert!(told.starts_with(&format!("{short} of 3 rounds were too short")), "{told}");
+        }
+    }
+}

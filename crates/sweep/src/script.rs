@@ -156,6 +156,20 @@ mod tests {
         assert_eq!(text, expected);
     }
 
+    /// Four times what is expected, in whole minutes, and ten; hours where there are some.
+    #[test]
+    fn a_task_has_time_enough() {
+        let time = |shards, seconds| {
+            let text = Script { shards, seconds, ..script() }.text(Starter::Slurm);
+            let (_, rest) = text.split_once("--time=").expect("a time");
+            rest.lines().next().expect("a line").to_owned()
+        };
+        assert_eq!(time(4, None), "00:10:00");
+        assert_eq!(time(4, Some(4.0)), "00:11:00", "what is begun is one more");
+        assert_eq!(time(1_000, Some(76_000.0)), "00:16:00");
+        assert_eq!(time(1, Some(3_600.0)), "04:10:00");
+    }
+
     #[test]
     fn parallel_gets_every_shard() {
         let text = Script { shards: 4, ..script() }.text(Starter::Parallel);

@@ -188,3 +188,128 @@ fn put(to: &mut impl Write, fields: impl Iterator<Item = String>) -> io::Result<
     let line: Vec<String> = fields.map(quoted).collect();
     write!(to, "{}\r\n", line.join(","))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A row in which no two fields are alike, with a rate and a time of which less is better.
+    fn row() -> Value {
+        json!({
+            "cell": "0123abcd", "point": 17, "part": 3, "parts": 5,
+            "keys": { "a": "64KiB", "b": 4, "c": -1, "d": 0.25, "e": [1, 4], "f": 0 },
+            "layout": "raid5(4), \"odd\"", "workload": "read\r\nwrite", "processes": 2, "state": "degraded",
+            "settings": { "block": "4KiB", "depth": "8" },
+            "seed": u64::MAX, "rounds": 6, "capacity": 24_004_689_666_048_u64, "survives": 1,
+            "metrics": [
+                { "metric": "iops", "unit": "1/s", "better": "higher", "samples": [], "median": 101.5,
+                  "ci95": [99.25, 103.75], "interval90": [81.5, 126.5] },
+                { "metric": "p99_ms", "unit": "ms", "better": "lower", "samples": [], "median": 1.0 / 3.0,
+                  "ci95": null, "interval90": null },
+            ],
+            "latency_ms": { "p50": 0.5, "p99": 7.5, "p999": 8.5, "max": 9.5 },
+            "members": { "reads": 1.0, "writes": 2.0, "bytes_read": 3.0, "bytes_written": 4.0,
+                         "write_amplification": 2.75 },
+            "bottleneck": { "resource": "member 2", "busy": 0.875 },
+            "note": "the rebuild ended\nearly", "error": null,
+        })
+    }
+
+    /// Reads what RFC 4180 says: a field may stand between quotation marks, where a doubled one is one.
+    fn fields(text: &str) -> Vec<Vec<String>> {
+        let (mut rows, mut row, mut field, mut quoted) =
+            (Vec::new(), Vec::new(), String::new(), false);
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '"' if quoted && letters.peek() == Some(&'"') => field.extend(letters.next()),
+                '"' => quoted = !quoted,
+                ',' if !quoted => row.push(std::mem::take(&mut field)),
+                '\r' if !quoted => {
+                    assert_eq!(letters.next(), Some('\n'), "lines end in both");
+                    row.push(std::mem::take(&mut field));
+                    rows.push(std::mem::take(&mut row));
+                }
+                '\n' if !quoted => panic!("the end of a line within a field: {text}"),
+                other => field.push(other),
+            }
+        }
+        rows
+    }
+
+    /// Each column has what its row has under the same name, whatever signs are in it.
+    #[test]
+    fn every_column_holds_what_its_head_says() {
+        let mut bytes = Vec::new();
+        let mut put = csv(&mut bytes);
+        put(row().to_string().as_bytes()).expect("a row");
+        let mut failed = row();
+        (failed["metrics"], failed["error"]) = (json!([]), json!("no, \"it\" failed"));
+        put(failed.to_string().as_bytes()).expect("a row");
+        drop(put);
+        let rows = fields(&String::from_utf8(bytes).expect("text"));
+        assert_eq!(rows.len(), 1 + 2 + 1, "a line for each figure, and one without");
+        let told = |line: usize, head: &str| -> &str {
+            let at = rows[0].iter().position(|one| one == head).unwrap_or_else(|| panic!("{head}"));
+            &rows[line][at]
+        };
+        for (head, value) in [
+            ("cell", "0123abcd"),
+            ("point", "17"),
+            ("layout", "raid5(4), \"odd\""),
+            ("workload", "read\r\nwrite"),
+            ("processes", "2"),
+            ("state", "degraded"),
+            ("seed", "18446744073709551615"),
+            ("rounds", "6"),
+            ("capacity", "24004689666048"),
+            ("survives", "1"),
+            ("key a", "64KiB"),
+            ("key b", "4"),
+            ("key c", "-1"),
+            ("key d", "0.25"),
+            ("key e", "[1,4]"),
+            ("key f", "0"),
+            ("p50_ms", "0.5"),
+            ("p99_ms", "7.5"),
+            ("p999_ms", "8.5"),
+            ("max_ms", "9.5"),
+            ("write_amplification", "2.75"),
+            ("bottleneck", "member 2"),
+            ("bottleneck_busy", "0.875"),
+            ("note", "the rebuild ended\nearly"),
+            ("settings", "block=4KiB, depth=8"),
+        ] {
+            assert_eq!([1, 2, 3].map(|line| told(line, head)), [value; 3], "{head}");
+        }
+        for (head, values) in [
+            ("metric", ["iops", "p99_ms", ""]),
+            ("unit", ["1/s", "ms", ""]),
+            ("better", ["higher", "lower", ""]),
+            ("median", ["101.5", "0.3333333333333333", ""]),
+            ("ci95_low", ["99.25", "", ""]),
+            ("ci95_high", ["103.75", "", ""]),
+            ("interval90_low", ["81.5", "", ""]),
+            ("interval90_high", ["126.5", "", ""]),
+            ("error", ["", "", "no, \"it\" failed"]),
+        ] {
+            assert_eq!([1, 2, 3].map(|line| told(line, head)), values, "{head}");
+        }
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+        assert_eq!(rows[0].len(), BEFORE.len() + 6 + BEHIND.len(), "nothing else");
+    }
+
+    /// Whole numbers from 0 up are such, others reals, all else text.
+    #[test]
+    fn columns_of_keys_have_the_kind_of_their_values() {
+        let columns = columns(&ReadRow::parse(row().to_string().as_bytes()).expect("a row"));
+        let kinds: Vec<Kind> = columns
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("key "))
+            .map(|one| one.1)
+            .collect();
+        assert_eq!(kinds, [Text, Whole, Real, Real, Text, Whole]);
+    }
+}

@@ -73,37 +73,92 @@ fn read(directory: &Path) -> Vec<Value> {
     rows
 }
 
+/// The same in all states of an array, of a host that a kernel was compared with.
+const STATES: &str = r#"
+title = "States"
+rounds = 2
+seed = 7
+member_size = "4MiB"
+states = ["healthy", "degraded", "rebuilding"]
+host = { kernel = "linux-6.12" }
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 4 }]
+layouts = [{ level = "single" }, { level = "raid6", members = 4, chunk = "64KiB" }]
+workloads = [{ kind = "random-read", size = "2MiB" }, { kind = "random-write", size = "32KiB" }]
+
+[[sweep.axes]]
+key = "processes"
+values = [[1], [2]]
+"#;
+
 #[test]
 fn a_row_is_what_its_study_alone_gives() {
-    use raidlab_study::{cell_figures, cell_seed, cells, parse};
-    let all = rows("alone", STUDY, 3);
-    assert_eq!(all.len(), 2 * (2 + 4), "two chunks, one or two numbers of processes, two layouts");
-    let job = job(STUDY);
-    for row in &all {
-        let point = job.sweep().point(row["point"].as_u64().expect("a number"));
-        let text = job.sweep().study_file(&point).expect("a study");
-        let study = parse(&text, "point.toml").expect("a study");
-        let key = cells(&study)[row["part"].as_u64().expect("a number") as usize];
-        let modelled =
-            raidlab_predict::Modelled::new(&study, Default::default()).expect("modelled");
-        let run = |round| {
-            raidlab_study::Runner::run(
-                &mut modelled.clone(),
-                &key,
-                round,
-                cell_seed(&study, &key, round),
-            )
+    use raidlab_study::{CellKey, cell_figures, cell_seed, cells, parse};
+    fn json(value: &impl serde::Serialize) -> Value {
+        serde_json::to_value(value).expect("JSON")
+    }
+    for (name, text, count) in [("alone", STUDY, 2 * (2 + 4)), ("states", STATES, 2 * (2 * 4 + 1))]
+    {
+        let all = rows(name, text, 2);
+        assert_eq!(all.len(), count, "{name}: of each point the layouts that can be in a state");
+        let job = job(text);
+        let mut seen = std::collections::BTreeSet::new();
+        for row in &all {
+            let point = job.sweep().point(row["point"].as_u64().expect("a number"));
+            let text = job.sweep().study_file(&point).expect("a study");
+            let study = parse(&text, "point.toml").expect("a study");
+            // As sweeps are.
+            let study = raidlab_study::Study { modelled: true, ..study };
+            let all = cells(&study);
+            let key: CellKey = all[row["part"].as_u64().expect("a number") as usize];
+            assert_eq!(row["parts"], all.len());
+            let modelled =
+                raidlab_predict::Modelled::new(&study, Default::default()).expect("modelled");
+            let run = |round| {
+                let seed = cell_seed(&study, &key, round);
+                raidlab_study::Runner::run(&mut modelled.clone(), &key, round, seed)
+            };
+            let samples: Vec<_> = (0..2).map(|round| run(round).expect("run")).collect();
+            let figures = cell_figures(&study, &key, &samples);
+            let own = &figures[0];
+            let named = [&row["layout"], &row["workload"], &row["state"]];
+            assert_eq!(named, [&*own.layout, &*own.workload, &*own.state]);
+            assert_eq!(
+                (&row["processes"], &row["seed"]),
+                (&json(&own.processes), &json(&study.seed))
+            );
+            let layout = &study.layouts[key.layout].layout;
+            assert_eq!(row["capacity"], modelled.capacities()[key.layout].bytes());
+            assert_eq!(row["survives"], layout.survives());
+            for (told, of) in [
+                ("bottleneck", json(&own.bottleneck)),
+                ("latency_ms", json(&own.latency_ms)),
+                ("members", json(&own.members)),
+                ("note", json(&own.note)),
+            ] {
+                assert_eq!(row[told], of, "{told}");
+                seen.extend((!of.is_null()).then_some(told));
+            }
+            let metrics = row["metrics"].as_array().expect("a list");
+            assert_eq!(metrics.len(), figures.len());
+            for (told, figure) in metrics.iter().zip(&figures) {
+                let interval90 = figure.trust.as_ref().and_then(|trust| trust.interval90);
+                let expected = serde_json::json!({
+                    "metric": figure.metric, "unit": figure.unit, "better": figure.better,
+                    "samples": figure.samples, "median": figure.median, "ci95": figure.ci95,
+                    "interval90": interval90,
+                });
+                assert_eq!(*told, expected);
+                seen.extend(interval90.map(|_| "interval90"));
+            }
+        }
+        let wanted: &[&str] = match name {
+            "alone" => &["bottleneck", "latency_ms", "members"],
+            _ => &["bottleneck", "interval90", "latency_ms", "members", "note"],
         };
-        let samples: Vec<_> = (0..2).map(|round| run(round).expect("run")).collect();
-        let figures = cell_figures(&study, &key, &samples);
-        assert_eq!(row["layout"], *figures[0].layout);
-        assert_eq!(row["metrics"][0]["median"].as_f64(), Some(figures[0].median));
-        assert_eq!(row["metrics"][0]["samples"][1].as_f64(), Some(figures[0].samples[1]));
-        let own = &figures[0];
-        assert_eq!(row["bottleneck"], serde_json::to_value(&own.bottleneck).expect("JSON"));
-        assert_eq!(row["latency_ms"], serde_json::to_value(own.latency_ms).expect("JSON"));
-        assert_eq!(row["members"], serde_json::to_value(own.members).expect("JSON"));
-        assert!(own.bottleneck.is_some() && own.latency_ms.is_some() && own.members.is_some());
+        assert!(seen.iter().eq(wanted), "{name}: {seen:?}");
+        let addresses: std::collections::BTreeSet<&str> =
+            all.iter().map(|row| row["cell"].as_str().expect("text")).collect();
+        assert_eq!(addresses.len(), all.len(), "{name}: each has an address of its own");
     }
 }
 
@@ -216,15 +271,21 @@ fn the_address_depends_on_the_drive_file_and_the_version() {
     fs::create_dir_all(&scratch.0).expect("made");
     let drive = drive_file();
     let text = STUDY.replace("nas-8tb-7200", "own.toml");
-    let id = |drive: &str, version: &str| {
+    let id_of = |text: &str, drive: &str, version: Version| {
         fs::write(scratch.0.join("own.toml"), drive).expect("written");
-        let version = Version { raidlab: version.into(), commit: None };
-        Job::parse(&text, "mine.toml", &scratch.0, &version).expect("good").head(1).id
+        Job::parse(text, "mine.toml", &scratch.0, &version).expect("good").head(1).id
     };
+    let of = |raidlab: &str, commit: Option<&str>| Version {
+        raidlab: raidlab.into(),
+        commit: commit.map(str::to_owned),
+    };
+    let id = |drive: &str, version: &str| id_of(&text, drive, of(version, None));
     let first = id(drive, "1.0");
     assert_eq!(id(drive, "1.0"), first);
     assert_ne!(id(&format!("{drive}\n"), "1.0"), first);
     assert_ne!(id(drive, "1.1"), first);
+    assert_ne!(id_of(&text, drive, of("1.0", Some("c0ffee"))), first, "of another commit");
+    assert_ne!(id_of(&format!("{text}\n"), drive, of("1.0", None)), first, "of another file");
 }
 
 /// As that of one that an axis names: rows of another drive are of another sweep, and their cells have other addresses.
@@ -492,6 +553,64 @@ fn cells_are_counted_and_timed() {
         &Version { raidlab: "1".into(), commit: None },
     );
     assert!(error.expect_err("impossible").to_string().contains("no point of the sweep can be"));
+}
+
+/// Of many points some are looked at: all have as many cells, or about so many; and what cannot be is one row.
+#[test]
+fn cells_are_counted_without_looking_at_each_point() {
+    let seeds = "[[sweep.axes]]\nkey = \"seed\"\nfrom = 1\nto = 1000\n";
+    let (study, axes) = STUDY.split_once("\n[[sweep.axes]]").expect("axes");
+    let counted = |text: &str| raidlab_sweep::count(&job(text));
+    let alike = counted(&format!("{study}\n{seeds}"));
+    assert_eq!((alike.points, alike.cells, alike.is_exact), (1_000, 2_000.0, true));
+    assert!(alike.looked_at < 1_000 && alike.tried == 0, "{alike:?}");
+    let one = study.replace("{ level = \"raid1\", members = 2 }, ", "");
+    assert_eq!(counted(&format!("{one}\n{seeds}")).cells, 1_000.0, "a cell each");
+    let uneven = counted(&format!("{STUDY}\n{seeds}"));
+    assert_eq!((uneven.points, uneven.is_exact, uneven.impossible), (4_000, false, 0));
+    // Half of them have two cells and half four.
+    assert!((uneven.cells / 12_000.0 - 1.0).abs() < 0.1, "{}", uneven.cells);
+    let some = axes.replace(
+        "key = \"layouts.chunk\"\nvalues = [\"64KiB\", \"512KiB\"]",
+        "key = \"layouts[1].members\"\nvalues = [3, 9, 4, 10]",
+    );
+    let some = counted(&format!("{study}\n[[sweep.axes]]{some}"));
+    assert_eq!((some.points, some.looked_at, some.impossible), (8, 8, 4));
+    // Of two that can be two and four cells, of two that cannot one row each.
+    assert_eq!((some.cells, some.is_exact), (2.0 * (2.0 + 4.0) + 4.0, true));
+    let why = some.why.expect("the first says why");
+    assert!(why.contains("9 members need more drives"), "{why}");
+}
+
+#[test]
+fn a_report_tells_states_and_metrics_apart_and_no_text_breaks_it() {
+    let of = |state: &str, metric: &str, chunk: &str, median: f64| {
+        let text = line(0, chunk, "higher", median, 1.0);
+        text.replace("\"healthy\"", &format!("\"{state}\""))
+            .replace("\"m\"", &format!("\"{metric}\""))
+    };
+    let mut lines = vec![
+        of("healthy", "iops", "a|b", 100.0),
+        of("healthy", "iops", "c", 400.0),
+        of("degraded", "iops", "a|b", 50.0),
+        of("healthy", "kps", "a|b", 7.0),
+    ];
+    lines.push(
+        of("healthy", "iops", "c", 0.0).replace("\"error\":null", "\"error\":\"first\\nsecond\""),
+    );
+    let text = report(&lines);
+    for (head, count) in [
+        ("## read, 2 processes, healthy: iops (1/s)", 2),
+        ("## read, 2 processes, degraded: iops (1/s)", 1),
+        ("## read, 2 processes, healthy: kps (1/s)", 1),
+    ] {
+        let (_, section) = text.split_once(head).unwrap_or_else(|| panic!("{head}: {text}"));
+        let (section, _) = section.split_once("\n## ").unwrap_or((section, ""));
+        assert!(section.contains(&format!("| all |  | {count} |")), "{head}: {section}");
+    }
+    // Rows of the table have five columns, whatever stands in them; an error is one line.
+    assert!(text.contains("| layouts.chunk | a\\|b | 1 | 100.0 | -50.0 % |"), "{text}");
+    assert!(text.contains("\n- 1 times, first at point 0: first second\n"), "{text}");
 }
 
 #[cfg(not(feature = "parquet"))]

@@ -2,12 +2,14 @@
 
 mod common;
 
+mod columns;
 mod conclusions;
 mod diff;
 mod document;
 mod exports;
 mod figures;
 mod html;
+mod meaning;
 mod replay;
 mod risk;
 mod sheets;

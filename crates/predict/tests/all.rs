@@ -1,5 +1,6 @@
 //! The tests of this crate as one program: each program more is linked and holds the shared parts once more.
 
+mod conditions;
 #[path = "../../../tests/support/kept.rs"]
 mod kept;
 mod modelled_host;

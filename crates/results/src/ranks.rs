@@ -186,6 +186,8 @@ mod tests {
         assert_eq!(ranked.interval(0.01), None);
         // What is equal to the bound speaks against it.
         near(ranked.chance_above(0.1), 22.0 / 64.0);
+        near(ranked.chance_below(0.5), 7.0 / 64.0);
+        near(ranked.chance_below(0.6), 1.0 / 64.0);
     }
 
     #[test]

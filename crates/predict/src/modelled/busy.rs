@@ -48,3 +48,39 @@ pub(super) fn busy_of(world: &World, elapsed: Nanos) -> Vec<(String, f64)> {
     let cores: Vec<Nanos> = world.cores_busy().collect();
     shares(elapsed, named_cores(cores.into_iter()).into_iter().chain(resources(world)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(all: &[(&str, f64)]) -> Vec<(String, f64)> {
+        all.iter().map(|(name, share)| ((*name).to_string(), *share)).collect()
+    }
+
+    /// A share is a part of the time, and what was begun before its end and ends behind it is no more than all of it.
+    #[test]
+    fn nothing_is_busy_for_longer_than_there_is_time() {
+        let of = |busy: &[u64]| {
+            let cores = named_cores(busy.iter().map(|busy| Nanos(*busy)));
+            shares(Nanos(1_000), cores.into_iter())
+        };
+        assert_eq!(
+            of(&[250, 1_000, 1_500]),
+            named(&[("cpu 0", 0.25), ("cpu 1", 1.0), ("cpu 2", 1.0)])
+        );
+        assert_eq!(of(&[500]), named(&[("cpu", 0.5)]), "the only core has no number");
+        let idle = shares(Nanos::ZERO, named_cores([Nanos::ZERO].into_iter()).into_iter());
+        assert_eq!(idle, named(&[("cpu", 0.0)]), "no time at all");
+    }
+
+    #[test]
+    fn the_bottleneck_is_the_first_of_the_busiest_and_no_numbered_core() {
+        let of = |all: &[(&str, f64)]| busiest(&named(all));
+        let is = |name: &str, share| (name.to_string(), share);
+        assert_eq!(of(&[("cpu", 0.2), ("member 0", 0.4), ("member 1", 0.3)]), is("member 0", 0.4));
+        assert_eq!(of(&[("cpu", 0.2), ("member 0", 0.4), ("pci", 0.9)]), is("pci", 0.9));
+        assert_eq!(of(&[("member 0", 0.5), ("member 1", 0.5)]), is("member 0", 0.5));
+        assert_eq!(of(&[("cpu 0", 0.1), ("cpu 1", 0.8), ("member 0", 0.7)]), is("cpu", 0.8));
+        assert_eq!(of(&[]), is("cpu", 0.0));
+    }
+}

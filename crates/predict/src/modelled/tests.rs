@@ -164,3 +164,111 @@ fn ranges_of_a_rebuild_are_merged_under_the_plug_of_md() {
     assert_eq!(of_a_rebuild(md, "level = \"raid10\"\nmembers = 4"), 1_280);
     assert_eq!(of_a_rebuild("", "level = \"raid1\"\nmembers = 2"), 128, "no request queue");
 }
+
+/// A study of one layout on four drives, with a host.
+fn on_host(host: &str, model: &str, layout: &str) -> Study {
+    let text = format!(
+        "title = \"one\"\n{host}\n[[drives]]\nname = \"disk\"\nmodel = \"{model}\"\ncount = 4\n\
+         [[layouts]]\n{layout}\n[[workloads]]\nkind = \"dd-read\"\nsize = \"48MiB\"\n"
+    );
+    parse(&text, "one.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What md of 6.12 begins with: 256 stripes of a page (`NR_STRIPES`), which are 1 MiB of each member; ranges under way
+/// of 2 MiB on raid1 (`RESYNC_DEPTH` of 32 by 64 KiB, here 128 KiB each) and 512 of 64 KiB on raid10, and one for
+/// healing; and members that do not turn are known as such.
+#[test]
+fn md_begins_with_what_its_source_says() {
+    let md = "host = { kernel = \"linux-6.12\" }";
+    let config = |model, layout: &str| {
+        let study = on_host(md, model, layout);
+        modelled(&study).config(0).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let (nas, flash) = ("nas-8tb-7200", "ssd-nvme4-2tb");
+    for chunk in ["4KiB", "64KiB", "512KiB"] {
+        for (keys, bytes) in [("", 1 << 20), ("cached_stripes = 1024", 4 << 20)] {
+            let layout = format!("level = \"raid5\"\nmembers = 4\nchunk = \"{chunk}\"\n{keys}");
+            let config = config(nas, &layout);
+            let row = config.layout.chunk.0.min(config.settings.plan_rows.0) * SECTOR_BYTES;
+            assert_eq!(u64::from(config.settings.cached_stripes) * row, bytes, "{chunk} {keys}");
+        }
+    }
+    let mirror = "level = \"raid1\"\nmembers = 2";
+    assert_eq!(config(nas, mirror).limits.windows, (32 * 64) / 128 + 1);
+    assert_eq!(config(nas, "level = \"raid10\"\nmembers = 4").limits.windows, 512 + 1);
+    let turns = |model| config(model, mirror).traits.iter().map(|one| one.rotational).collect();
+    let both: [Vec<bool>; 2] = [turns(nas), turns(flash)];
+    assert_eq!(both, [vec![true; 2], vec![false; 2]]);
+    let old = on_host("host = { kernel = \"linux-2.6.27\" }", flash, mirror);
+    assert_eq!(modelled(&old).config(0).expect("a config").traits, [], "it does not ask");
+}
+
+/// A `member_size` makes members no larger than their drives, and those of smaller drives no smaller.
+#[test]
+fn members_are_as_large_as_their_drives_at_most() {
+    let sizes = |size: &str| {
+        let study = on_host(size, "nas-8tb-7200", "level = \"raid5\"\nmembers = 4");
+        let config = modelled(&study).config(0).unwrap_or_else(|error| panic!("{error}"));
+        config.members.iter().map(|member| member.sectors.bytes()).collect::<Vec<_>>()
+    };
+    let whole = sizes("");
+    assert!(whole.iter().all(|bytes| *bytes > 8_000_000_000_000 && *bytes <= 8_001_563_222_016));
+    assert_eq!(sizes("member_size = \"100TiB\""), whole);
+    assert_eq!(sizes("member_size = \"1GiB\""), [1 << 30; 4]);
+}
+
+/// Linux 6.12 sends flushes off beside writes to md, which hands requests on; not to a single disk, a card, or before.
+#[test]
+fn only_md_of_6_12_flushes_beside_writes() {
+    let is_beside = |kernel: &str, layout: &str| {
+        let host = format!("host = {{ kernel = \"{kernel}\" }}");
+        let study = on_host(&host, "pata-40gb-5400", layout);
+        modelled(&study).host_spec(0).flushes_beside_writes
+    };
+    let mirror = "level = \"raid1\"\nmembers = 2";
+    assert!(is_beside("linux-6.12", mirror));
+    assert!(!is_beside("linux-6.12", "level = \"single\""));
+    assert!(!is_beside("linux-6.12", &format!("{mirror}\ncontroller = \"ite8212-bios\"")));
+    assert!(!is_beside("linux-6.1", mirror));
+}
+
+/// What the file says of its drives counts, not what their kernel would take.
+#[test]
+fn drives_have_the_scheduler_that_is_said_of_them() {
+    let text = |host: &str, own: &str| {
+        format!(
+            "title = \"one\"\n{host}\n[[drives]]\nname = \"disk\"\nmodel = \"nas-8tb-7200\"\ncount = 2\n{own}\n\
+             [[layouts]]\nlevel = \"raid1\"\nmembers = 2\n\
+             [[workloads]]\nkind = \"dd-read\"\nsize = \"1MiB\"\n"
+        )
+    };
+    let of = |host: &str, own: &str| {
+        let study = parse(&text(host, own), "one.toml").unwrap_or_else(|error| panic!("{error}"));
+        modelled(&study).scheduler(0)
+    };
+    let (md, own) = ("host = { kernel = \"linux-6.12\" }", "scheduler = \"cfq\"");
+    let (of_kernel, of_drives) = (of(md, ""), of("", own));
+    assert!(of_kernel.is_some() && of_drives.is_some());
+    assert_ne!(of_kernel, of_drives);
+    assert_eq!(of(md, own), of_drives);
+    assert_eq!(of("", ""), None);
+}
+
+/// A channel with one member on it is busy with that member; one that members share is what holds them back.
+#[test]
+fn only_a_shared_channel_is_a_bottleneck_of_its_own() {
+    let named = |route: &str, resource: &str| {
+        let route = format!("route = [{route}]");
+        let study = study(OLD, OLD_PATA, &route, "");
+        let mut resource = resource.to_string();
+        modelled(&study).name_the_drive(0, &mut resource);
+        resource
+    };
+    let own = "[\"pci\", \"one\"]";
+    assert_eq!(named("\"pci\", \"one\"", "one"), "one", "{own}: both members");
+    assert_eq!(named("\"one | two\"", "one"), "member 0");
+    assert_eq!(named("\"two | one\"", "one"), "member 1");
+    assert_eq!(named("\"one | two\"", "two"), "two", "a SATA link is no channel");
+    assert_eq!(named("\"pci\", \"one | two\"", "pci"), "pci");
+    assert_eq!(named("\"one | two\"", "cpu"), "cpu");
+}

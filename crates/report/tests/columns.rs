@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
 
 use crate::common::{self, Shared};
-use raidlab_report::{Csv, CsvRounds, Exporter, Json, Markdown, Ods};
+use raidlab_report::{Csv, CsvRounds, Exporter, Json, Markdown, Ods, Sheet};
 use raidlab_results::document::{Better, Cell, Clock, Published, Results, Verdict};
 use raidlab_results::trust::CellTrust;
 use raidlab_results::{LatencyRow, MembersRow, Moved};
@@ -33,6 +33,19 @@ fn fields(text: &str) -> Vec<Vec<String>> {
     }
     assert!(row.is_empty() && field.is_empty(), "whole lines");
     rows
+}
+
+/// Each sign that RFC 4180 wants between quotation marks, alone and in every place of a field.
+#[test]
+fn each_field_is_read_back_as_it_was() {
+    let mut sheet = Sheet::new(["first", "second"]);
+    for sign in [",", "\"", "\r", "\n", "\r\n", "\"\"", ";", "'", "\t", " "] {
+        for text in [sign.to_owned(), format!("{sign}a"), format!("a{sign}b"), format!("b{sign}")] {
+            sheet.rows.push(vec![text.clone(), "plain".to_owned()]);
+            sheet.rows.push(vec![String::new(), text]);
+        }
+    }
+    assert_eq!(fields(&sheet.csv())[1..], sheet.rows);
 }
 
 /// Rows by the names of their columns.

@@ -4,7 +4,8 @@ use crate::common;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use raidlab_report::{Exporter, Html, replay_html};
-use raidlab_results::document::Results;
+use raidlab_results::LATENCY_SHARES;
+use raidlab_results::document::{Results, TimelineRow};
 use sha2::{Digest, Sha256};
 
 const EVIL: &str = "<img src=x onerror=alert(1)> & \"quoted\" 'too' </script><!--";
@@ -242,13 +243,26 @@ fn the_document_can_be_read_back_from_the_page() {
 /// 10,000 cells: at most 15 MB, without curves and timelines, and with words that say so.
 #[test]
 fn a_page_of_ten_thousand_cells_is_not_too_large() {
-    let page = export(&common::large(10_000));
+    let mut results = common::large(10_000);
+    results.latency_shares = LATENCY_SHARES.to_vec();
+    for cell in results.cells.iter_mut().step_by(500) {
+        cell.latency_curve_ms = vec![1.0; LATENCY_SHARES.len()];
+        let (rate, mean_ms) = (vec![1.0], vec![Some(1.0)]);
+        let max_ms = mean_ms.clone();
+        let (unit, rebuilt_percent) = ("MiB/s".to_owned(), Vec::new());
+        let one =
+            TimelineRow { round: 1, bin_s: 0.5, unit, rate, mean_ms, max_ms, rebuilt_percent };
+        cell.timeline = Some(one);
+    }
+    let page = export(&results);
     assert!(page.len() < 15_000_000, "{} bytes", page.len());
     assert!(page.contains("are left out of this page"));
     let json = inside(&page, DATA, "</script>");
     let back: Results = serde_json::from_str(json).expect("the document");
     assert_eq!(back.cells.len(), 10_000);
     assert!(back.cells.iter().all(|cell| cell.timeline.is_none() && cell.samples.len() == 9));
+    assert!(back.cells.iter().all(|cell| cell.latency_curve_ms.is_empty()));
+    assert!(back.latency_shares.is_empty());
     assert!(count(&page, "<svg class=\"fig\"") < 200);
     assert_eq!(count(&page, "class=\"overview"), 1);
 }

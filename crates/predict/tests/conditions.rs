@@ -165,7 +165,7 @@ fn the_cpu_of_a_system_is_that_of_all_its_cores() {
     let head =
         "processes = [2]\nfilesystem = \"native\"\nhost = { kernel = \"linux-6.12\", cores = 2}";
     let work = "{ kind = \"dd-read\", size = \"64MiB\" }";
-    let sample = sample(&study(&head, MIRROR, work), 0, 1);
+    let sample = sample(&study(head, MIRROR, work), 0, 1);
     let (system, own) =
         (sample.system_cpu_s.expect("modelled"), sample.process_cpu_s.expect("modelled"));
     assert!(own > 0.0 && system >= own - 1e-9, "{system} s of which {own} s of processes");

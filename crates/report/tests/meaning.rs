@@ -348,9 +348,8 @@ fn of(before: &Results, after: &Results) -> Diff {
     Diff::of(("old.json", before), ("new.json", after), None)
 }
 
-/// Which way each cell moved, what it was before and what after, and how many of each kind.
-#[test]
-fn a_diff_says_which_way_each_cell_moved() {
+/// Two documents of which some cells have moved by more than the rounds do, to both sides.
+fn moved() -> (Results, Results) {
     let mut before = shown();
     before.clock = Clock::Real;
     before.settings.insert("cache".into(), "cold".into());
@@ -371,6 +370,13 @@ fn a_diff_says_which_way_each_cell_moved() {
         cell.median *= by;
         cell.samples.iter_mut().for_each(|sample| *sample *= by);
     }
+    (before, after)
+}
+
+/// Which way each cell moved, what it was before and what after, and how many of each kind.
+#[test]
+fn a_diff_says_which_way_each_cell_moved() {
+    let (before, after) = moved();
     let diff = of(&before, &after);
     let text = plain(&TERMINAL.diff(&diff));
     let page = plain(&diff_html(&diff).expect("a page"));
@@ -600,7 +606,7 @@ fn a_replay_warns_of_misses_to_both_sides() {
     let colour = Terminal { colour: true, ..TERMINAL };
     let text = plain(&colour.replays(std::slice::from_ref(&results)).expect("a report"));
     for (error, is_warned) in [("-30 %", true), ("+30 %", true), ("+5.0 %", false)] {
-        let at = text.find(&format!("{error}")).expect(error);
+        let at = text.find(error).expect(error);
         let line = &text[text[..at].rfind('\n').map_or(0, |end| end + 1)..at];
         let warned = line.rfind("\u{1b}[1;33m").is_some_and(|on| !line[on..].contains("\u{1b}[0m"));
         assert_eq!(warned, is_warned, "{error}: {line}");

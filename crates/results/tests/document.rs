@@ -292,7 +292,7 @@ fn the_best_cell() {
     assert_eq!(results.row("dd", 1, "healthy").count(), 3);
 }
 
-/// A further figure of a workload stands for its row only where no layout has another; titles say all of what a cell is.
+/// A further figure of a workload stands for its row only where no layout has another; titles say all of a cell.
 #[test]
 fn a_row_of_further_figures_alone_is_one_and_titles_are_whole() {
     let mut results = results();

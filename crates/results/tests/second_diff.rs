@@ -1,5 +1,5 @@
-//! Two documents against each other, by a second computation: ways to deal the rounds of both out to two runs counted one
-//! by one, signs of pairs by Pascal's triangle, both procedures of the corrections as their papers have them.
+//! Two documents against each other, by a second computation: ways to deal the rounds of both out to two runs counted
+//! one by one, signs of pairs by Pascal's triangle, both procedures of the corrections as their papers have them.
 
 use crate::support::{Random, cell, document};
 use raidlab_results::diff::{Change, Diff, FALSE_SHARE};
@@ -38,12 +38,12 @@ fn summed(ways: &[f64]) -> Vec<f64> {
 
 /// What a cell's rounds tell: differences of logarithms, better ones above 0, and the chance of at most so many on the
 /// wrong side.
-struct Told<'a> {
+struct Signs<'a> {
     sorted: Vec<f64>,
     at_most: &'a [f64],
 }
 
-impl<'a> Told<'a> {
+impl<'a> Signs<'a> {
     fn of(before: &Cell, after: &Cell, paired: bool, at_most: &'a [f64]) -> Self {
         let up = if before.better == Better::Higher { 1.0 } else { -1.0 };
         let log = |one: f64, other: f64| up * (libm::log(other) - libm::log(one));
@@ -135,11 +135,11 @@ fn check(
 ) {
     let paired = before.clock == Clock::Virtual;
     let log_floor = libm::log1p(floor / 100.0);
-    let told: Vec<Told> = before
+    let told: Vec<Signs> = before
         .cells
         .iter()
         .zip(&after.cells)
-        .map(|(one, other)| Told::of(one, other, paired, at_most))
+        .map(|(one, other)| Signs::of(one, other, paired, at_most))
         .collect();
     let twice = |chance: f64| (2.0 * chance).min(1.0);
     let moved: Vec<f64> =
@@ -237,7 +237,7 @@ fn intervals_of_residuals_are_at_95_percent_however_many_there_are() {
     );
     let at_most = pairs_at_most(6, 6);
     for (at, cell) in measured.cells.iter().enumerate() {
-        let told = Told::of(cell, &modelled.cells[at], false, &at_most);
+        let told = Signs::of(cell, &modelled.cells[at], false, &at_most);
         let found = diff.cells.iter().find(|one| one.name.layout == cell.layout).expect("in both");
         let up = if cell.better == Better::Higher { 1.0 } else { -1.0 };
         let ends = told.interval(FALSE_SHARE).expect("six rounds");
@@ -310,8 +310,8 @@ fn a_workload_of_another_description_is_no_pair() {
     assert!(!paired(&after));
 }
 
-/// Beyond a hundred rounds chances are those of the normal distribution, with the correction for continuity: counted out
-/// they are the same to a thousandth.
+/// Beyond a hundred rounds chances are those of the normal distribution, with the correction for continuity: counted
+/// out they are the same to a thousandth.
 #[test]
 fn chances_of_many_rounds_apart_are_those_counted_out() {
     // In so many orders so many of the second run lie below: the largest of all is of the first run, above all of the

@@ -1,5 +1,5 @@
-//! The rule for verdicts against a second computation of it, from its words in docs/results.md alone: means of every two
-//! rounds in a list, chances by counting all ways in which signs can fall, Holm's procedure one step after the other.
+//! The rule for verdicts against a second computation of it, from its words in docs/results.md alone: means of every
+//! two rounds in a list, chances by counting all ways in which signs can fall, Holm's procedure step by step.
 
 use crate::support::Random;
 use raidlab_results::comparison::{Comparison, Row, Standing};
@@ -261,8 +261,8 @@ fn check(row: &Row<'_>, signs: &Signs, seen: &mut Seen, at: u32) {
     }
 }
 
-/// Rows of two to seven layouts in 5 to 14 rounds, measured and drawn, with one baseline and several, the first of which
-/// was measured twice or not, and with and without what a model cannot tell.
+/// Rows of two to seven layouts in 5 to 14 rounds, measured and drawn, with one baseline and several, the first of
+/// which was measured twice or not, and with and without what a model cannot tell.
 #[test]
 fn the_rule_is_what_its_words_say() {
     let mut random = Random::new(20_261_128);

@@ -1,4 +1,4 @@
-//! What a study file does not say is what docs/study-files.md says of it, and no table takes a key that it does not have.
+//! What a study file does not say is what docs/study-files.md says of it, and no table takes a key that is not its own.
 
 use raidlab_core::Sectors;
 use raidlab_models::WritePolicy;
@@ -127,6 +127,11 @@ source = "a test"
         places += 1;
     }
     assert_eq!(places, 12);
+}
+
+/// Nor do the tables of a sweep.
+#[test]
+fn no_table_of_a_sweep_takes_a_key_that_it_does_not_have() {
     let swept = "title = \"Swept\"\ndrives = [{ name = \"d\", model = \"nas-8tb-7200\", count = 4 }]\n\
                  layouts = [{ level = \"raid1\", members = 2 }]\n\
                  workloads = [{ kind = \"dd-write\", size = \"6MiB\" }]\n\

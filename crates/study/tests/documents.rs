@@ -250,8 +250,8 @@ fn nothing_is_doubted_of_what_no_kernel_was_compared_in() {
     assert!(signs[0].is_none() && signs[1].is_some(), "{signs:?}");
 }
 
-/// The least that counts in real time is half a percent, however alike the two names are; from there on what they differ
-/// by is the floor.
+/// The least that counts in real time is half a percent, however alike the two names are; from there on what they
+/// differ by is the floor.
 #[test]
 fn the_floor_of_real_time_begins_at_half_a_percent() {
     struct Twice(f64);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::common;
 use raidlab_report::{About, Conclusion, Exporter, Terminal, conclusions, number};
+use raidlab_results::TooShort;
 use raidlab_results::document::{Better, Bottleneck, Cell, Clock, Results, Verdict};
 use raidlab_results::trust::CellTrust;
 
@@ -255,6 +256,35 @@ fn what_redundancy_costs_is_told_only_where_the_rounds_show_it() {
         );
         assert_eq!(told(&one), [expected]);
     }
+}
+
+/// Rows with a figure that is not known and those of arrays that lack a member say nothing of what redundancy costs;
+/// too few rounds are told.
+#[test]
+fn what_redundancy_costs_is_told_of_whole_healthy_rows() {
+    let faster = |layout: &str, _: &str, _| if layout == "single" { 1.0 } else { 1.2 };
+    let told = |results: &Results| {
+        let [text] = &said(results, About::Redundancy)[..] else { panic!("a sentence") };
+        text.clone()
+    };
+    let mut results = rows(&["healthy", "degraded"], &[1, 2], faster);
+    results.layouts[0].survives = 1;
+    assert!(told(&results).ends_with("in 0 of 2 rows no gain is shown."), "{}", told(&results));
+    let mut few = results.clone();
+    few.cells.iter_mut().for_each(|cell| cell.samples.truncate(4));
+    let words = "(240 against 200 MiB/s), by too few rounds to be sure; in 0 of 2 rows";
+    assert!(told(&few).contains(words), "{}", told(&few));
+    results.too_short = vec![TooShort {
+        layout: "raid5(4)".to_owned(),
+        workload: "dd-write".to_owned(),
+        processes: 2,
+        state: "healthy".to_owned(),
+        metric: results.cells[0].metric.clone(),
+        settings: results.cells[0].settings.clone(),
+        rounds: 1,
+        of: 9,
+    }];
+    assert!(told(&results).ends_with("in 0 of 1 row no gain is shown."), "{}", told(&results));
 }
 
 /// A sentence about who is ahead has somebody ahead.

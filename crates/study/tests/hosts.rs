@@ -259,3 +259,55 @@ fn seeds_are_one_where_nothing_is_said() {
     let whole = parse(&study("precision = \"100%\"", MIRROR, READ), "t.toml").expect("good");
     assert_eq!((whole.precision_percent, whole.modelled), (100.0, false));
 }
+
+/// A filesystem of a layout alone would stand for nothing where the study has none.
+#[test]
+fn a_layout_has_no_filesystem_where_the_study_has_none() {
+    let host = "host = { kernel = \"linux-6.1\" }";
+    let layout = "{ level = \"raid1\", members = 2, filesystem = \"ext3\" }";
+    let error = parse(&study(host, layout, READ), "t.toml").expect_err("a raw study");
+    assert_eq!((error.kind, &*error.key), (StudyErrorKind::WrongValue, "layouts.filesystem"));
+    assert!(error.reason.contains("name one there too"), "{error}");
+    let head = format!("{host}\nfilesystem = \"ext4\"");
+    parse(&study(&head, layout, READ), "t.toml").unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Of groups of drives each member has one, no more and no fewer.
+#[test]
+fn each_member_has_one_group_of_drives() {
+    for (groups, is_good) in
+        [("\"d\"", false), ("\"d\", \"d\"", true), ("\"d\", \"d\", \"d\"", false)]
+    {
+        let layout = format!("{{ level = \"raid1\", members = 2, drives = [{groups}] }}");
+        let found = parse(&study("", &layout, READ), "t.toml");
+        assert_eq!(found.is_ok(), is_good, "{groups}");
+        if let Err(error) = found {
+            assert_eq!((error.kind, &*error.key), (StudyErrorKind::WrongValue, "layouts.drives"));
+        }
+    }
+}
+
+/// A path has a property once, also where two parameters are of several paths and have only one in common.
+#[test]
+fn a_property_of_a_path_is_given_once() {
+    let paths = ["one", "two", "three"]
+        .map(|name| format!("{{ name = \"{name}\", kind = \"pata-udma100\" }}"))
+        .join(", ");
+    let parameter = |paths: &str| {
+        format!(
+            "{{ of = \"path {paths}\", property = \"rate\", value = {{ mb_per_s = 70 }}, source = \"a test\" }}"
+        )
+    };
+    let found = |first: &str, second: &str| {
+        let both = [first, second].map(parameter).join(", ");
+        let head = format!("paths = [{paths}]\nparameters = [{both}]");
+        parse(&study(&head, MIRROR, READ), "t.toml")
+    };
+    found("one, two", "three").unwrap_or_else(|error| panic!("{error}"));
+    for (first, second) in [("one", "one"), ("one, two", "two, three"), ("three, one, two", "two")]
+    {
+        let error = found(first, second).expect_err(second);
+        assert_eq!(error.kind, StudyErrorKind::DuplicateName, "{first}, {second}: {error}");
+        assert!(error.reason.contains("keep one"), "{error}");
+    }
+}

@@ -6,6 +6,7 @@ use raidlab_workload::{
     Better, Content, FileDescriptor, FilePath, Mark, Memory, Op, Parameters, Plan, RunRecord, Seek,
     Setting, Workload, WorkloadErrorKind, make,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
@@ -354,6 +355,119 @@ fn small_files_of_1_03() {
     assert_eq!(left, right);
 }
 
+/// The names of calls, and how often each is made in each phase; before the first `None`.
+type Calls = BTreeMap<Option<u16>, BTreeMap<&'static str, u64>>;
+
+fn calls(ops: &[Op]) -> Calls {
+    let (mut calls, mut phase) = (Calls::new(), None);
+    for op in ops {
+        let (name, times) = match op {
+            Op::Mark(Mark::Begin(index)) => {
+                phase = Some(*index);
+                continue;
+            }
+            Op::Mark(Mark::End(index)) => {
+                assert_eq!(phase, Some(*index), "the phase that began");
+                phase = None;
+                continue;
+            }
+            Op::Open { .. } => ("open", 1),
+            Op::Close { .. } => ("close", 1),
+            Op::Read { times, .. } => ("read", *times),
+            Op::Write { times, .. } => ("write", *times),
+            Op::Fsync { .. } => ("fsync", 1),
+            Op::FsyncDirectory { .. } => ("fsync-directory", 1),
+            Op::SyncAll => ("sync", 1),
+            Op::Stat { .. } => ("stat", 1),
+            Op::Unlink { .. } => ("unlink", 1),
+            Op::List { .. } => ("list", 1),
+            Op::Mkdir { .. } => ("mkdir", 1),
+            Op::Rmdir { .. } => ("rmdir", 1),
+            Op::Mark(_) | Op::Done => continue,
+            other => panic!("{other:?}"),
+        };
+        *calls.entry(phase).or_default().entry(name).or_default() += times;
+    }
+    calls
+}
+
+/// All that belongs to making, looking up and removing lies between the marks of the phase: directories are listed and
+/// removed there, and what 2.00 syncs; only making directories does not count. 1.03 moves the blocks of the large
+/// file, 2.00 those of its own option.
+#[test]
+fn phases_of_small_files_have_all_of_their_calls_between_their_marks() {
+    let options = [("size", "0"), ("n", "1:3000:3000:2"), ("sync", "true"), ("chunk", "1KiB")];
+    for (kind, blocks, syncs) in [("bonnie-1.03", 3, 0), ("bonnie-2.00", 1, 1)] {
+        let (_, steps) = run(plan(kind, &options));
+        let found = calls(&of_process(&steps, 0));
+        let some = |calls: &[(&'static str, u64)]| -> BTreeMap<&'static str, u64> {
+            calls.iter().copied().filter(|(_, times)| *times > 0).collect()
+        };
+        let moved = blocks * 1024;
+        let make = [
+            ("open", 1024),
+            ("write", moved),
+            ("fsync", 1024),
+            ("fsync-directory", 1024),
+            ("close", 1024),
+            ("sync", syncs),
+        ];
+        let look = [("stat", 1024), ("open", 1024), ("read", moved), ("close", 1024)];
+        let remove = [("unlink", 1024), ("fsync-directory", 1024), ("rmdir", 3), ("sync", syncs)];
+        let list = [("list", 2)];
+        let expected = [
+            (None, some(&[("mkdir", 6)])),
+            (Some(6), some(&make)),
+            (Some(7), some(&[&look[..], &list].concat())),
+            (Some(8), some(&[&remove[..], &list].concat())),
+            (Some(9), some(&make)),
+            (Some(10), some(&look)),
+            (Some(11), some(&remove)),
+        ];
+        assert_eq!(found, Calls::from(expected), "{kind}");
+    }
+}
+
+/// The order of looking up is another than that of removing, and both are others than that of making.
+#[test]
+fn names_are_shuffled_before_they_are_looked_up_and_before_they_are_removed() {
+    for kind in ["bonnie-1.03", "bonnie-2.00"] {
+        let (_, steps) = run(plan(kind, &[("size", "0"), ("n", "1")]));
+        let ops = of_process(&steps, 0);
+        let paths = |is_it: fn(&Op) -> Option<&FilePath>| -> Vec<FilePath> {
+            ops.iter().filter_map(is_it).skip(1024).cloned().collect()
+        };
+        let made = paths(|op| match op {
+            Op::Open { path, flags, .. } if flags.create => Some(path),
+            _ => None,
+        });
+        let looked_up = paths(|op| if let Op::Stat { path } = op { Some(path) } else { None });
+        let removed = paths(|op| if let Op::Unlink { path } = op { Some(path) } else { None });
+        for (one, other) in [(&made, &looked_up), (&made, &removed), (&looked_up, &removed)] {
+            let same = one.iter().zip(other.iter()).filter(|(one, other)| one == other).count();
+            assert!(one.len() == 1024 && other.len() == 1024 && same < 20, "{kind}: {same}");
+        }
+        // Up to twelve characters are drawn besides the number.
+        let extra = |path: &FilePath| path.text.len() - "Bonnie.0/".len();
+        let digits = if kind == "bonnie-1.03" { 7 } else { 10 };
+        let (least, most) = (made.iter().map(extra).min(), made.iter().map(extra).max());
+        assert_eq!((least, most), (Some(digits), Some(digits + 12)), "{kind}");
+    }
+}
+
+/// Large and small files are there one after the other.
+#[test]
+fn room_is_for_the_larger_of_both() {
+    let room = |size, n| plan("bonnie-1.03", &[("size", size), ("ram", "0"), ("n", n)]).room;
+    assert_eq!(room("1GiB", "1:100"), GIB);
+    for (n, least) in
+        [("1:8192", 8 * MIB), ("3:8192", 24 * MIB), ("2:5:5", 8 * MIB), ("2", 8 * MIB)]
+    {
+        let room = room("1MiB", n);
+        assert!((least..=2 * least).contains(&room), "{n}: {room}");
+    }
+}
+
 #[test]
 fn settling_may_be_shortened() {
     let options =
@@ -441,6 +555,16 @@ fn nonsense_is_named() {
     setting.host_memory = Some(8 * MIB);
     let error = workload("bonnie-2.00", &[("n", "200")]).plan(&setting).expect_err("names");
     assert_eq!(error.to_string(), "n: 200K names would fill the memory of 8MiB; use less");
+    // Each name of 2.00 takes 22 characters, a directory, an end and a pointer: 37 bytes, of half the memory.
+    for (n, fits) in [("110", true), ("111", false)] {
+        let plan = workload("bonnie-2.00", &[("size", "16MiB"), ("n", n)]).plan(&setting);
+        assert_eq!(plan.is_ok(), fits, "{n}");
+    }
+    // Places are of 31 bits.
+    for (size, fits) in [("524287MiB", true), ("512GiB", false)] {
+        let given = Parameters::new([("size", size), ("chunk", "256")]).expect("no key twice");
+        assert_eq!(make("bonnie-2.00", given).is_ok(), fits, "{size}");
+    }
     let small = Setting { space: Some(15 * MIB), ..Setting::new(2, 1) };
     // That a filesystem is needed is told before that there is no room.
     for (kind, n, fast, why) in [

@@ -3,7 +3,7 @@
 
 use raidlab_core::{Nanos, Time};
 use raidlab_workload::{
-    Cpu, IoRecord, Parameters, PhaseRecord, ProcessRecord, RunRecord, Workload, make,
+    Cpu, IoRecord, Parameters, PhaseRecord, ProcessRecord, RunRecord, Setting, Workload, make,
 };
 use std::sync::Arc;
 
@@ -251,6 +251,74 @@ Latency              1129us     241us    4065us     674us      61us    2106us
     assert_eq!(text.lines().count(), 6, "an empty line in place of the small files");
     assert_eq!(none.format("html", &record_200(), "vm"), None);
     assert_eq!(none.formats(), ["text", "csv"]);
+}
+
+/// Phase i takes 2 i seconds, 5 i + 0.5 % of it on the CPU.
+#[test]
+fn each_figure_is_that_of_the_phase_it_is_named_after() {
+    for (kind, characters) in [("bonnie-1.03", 65_536), ("bonnie-2.00", 3_072)] {
+        let bonnie = workload(kind, &[("size", "64MiB"), ("ram", "0"), ("n", "2")]);
+        let names = bonnie.plan(&Setting::new(1, 1)).expect("can be").phases;
+        let of = |index: usize| {
+            let number = index as u64 + 1;
+            (index, phase(2 * number * 100_000, Some(10 * number * number + number), 0))
+        };
+        let record = record(vec![process(0, 99, (0..12).map(of).collect())]);
+        let values = bonnie.values(&record);
+        assert_eq!(values.len(), 2 * names.len() + 1, "{kind}");
+        for (metric, value) in bonnie.metrics().iter().zip(values) {
+            let is_of = |suffix: &str| {
+                let name = metric.name.strip_suffix(suffix)?;
+                names.iter().position(|phase| *phase == name)
+            };
+            let expected = match (is_of("_cp"), is_of("_kps").or(is_of("_per_s"))) {
+                (Some(index), _) => 5.0 * (index + 1) as f64,
+                (None, Some(index)) => {
+                    let amount = match names[index] {
+                        name if name.starts_with("character") => characters,
+                        "seeks" => 8_192,
+                        _ if index < 5 => 65_536,
+                        _ => 2_048,
+                    };
+                    let (tenths, seconds) = (f64::from(amount) * 10.0, 2.0 * (index + 1) as f64);
+                    match names[index] {
+                        "seeks" => (tenths / seconds).round() / 10.0,
+                        _ => (tenths / 10.0 / seconds).trunc(),
+                    }
+                }
+                _ => 99.0,
+            };
+            assert_eq!(value, Some(expected), "{kind}: {}", metric.name);
+        }
+    }
+}
+
+/// The longest of all that is timed one by one, whether it is read or written: in us, ms from 0.1 s on and s from
+/// 100 s on, cut.
+#[test]
+fn the_longest_latency_is_told_with_its_unit() {
+    let cell = |reads: &[u64], writes: &[u64]| {
+        let mut timed = phase(100_000, None, 0);
+        reads.iter().for_each(|us| timed.reads.add(8192, Nanos::from_micros(*us)));
+        writes.iter().for_each(|us| timed.writes.add(8192, Nanos::from_micros(*us)));
+        let record = record(vec![process(0, 9, vec![(4, timed)])]);
+        let bonnie = workload("bonnie-2.00", &[("size", "600MiB"), ("n", "0")]);
+        let line = bonnie.format("csv", &record, "vm").expect("a line");
+        line.split(',').nth(38 + 4).map(str::to_string).expect("a cell")
+    };
+    assert_eq!(cell(&[7, 70, 9], &[]), "70us");
+    assert_eq!(cell(&[7], &[5, 8]), "8us");
+    assert_eq!(cell(&[8, 7], &[5]), "8us");
+    for (us, told) in [
+        (99_999, "99999us"),
+        (100_000, "100ms"),
+        (5_000_999, "5000ms"),
+        (99_999_999, "99999ms"),
+        (100_000_000, "100s"),
+        (3_600_999_999, "3600s"),
+    ] {
+        assert_eq!(cell(&[us], &[]), told);
+    }
 }
 
 /// The start of the line of figures, as the original printed it for these options.

@@ -371,6 +371,18 @@ mod tests {
         assert_eq!(filled, [[0, 16 << 20]]);
     }
 
+    /// What depends on the time, or on who takes which ticket, is not known beforehand: all is filled.
+    #[test]
+    fn what_is_not_known_beforehand_is_not_guessed() {
+        let known = |plan: Plan| {
+            let done = RawPlan::new(plan, 1 << 20).expect("it has no files");
+            touched(done, 1 << 20, 1 << 20, None).is_some()
+        };
+        assert!(known(Plan::default()));
+        assert!(!known(Plan { asks_time: true, ..Plan::default() }));
+        assert!(!known(Plan { queues: 1, ..Plan::default() }));
+    }
+
     /// Sleeps until a time, as long as it is asked.
     #[derive(Debug)]
     struct Late(u32);

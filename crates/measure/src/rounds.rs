@@ -144,4 +144,32 @@ mod tests {
         let said = "interrupted: 0 of at least 9 rounds are complete and count";
         assert_eq!(samples.warnings, [said]);
     }
+
+    /// Sequential workloads move as much as a disk does at once, random ones what it does in some seconds.
+    #[test]
+    fn workloads_of_the_default_study_are_sized_by_what_drives_do() {
+        let text = raidlab_study::default_study();
+        let mut study = raidlab_study::parse(text, "default.toml").expect("the default study");
+        let told = |study: &Study, random: bool| -> Vec<String> {
+            let of = |spec: &&raidlab_workload::WorkloadSpec| {
+                spec.workload.kind().starts_with("random-") == random
+            };
+            study.workloads.iter().filter(of).map(|spec| spec.workload.description()).collect()
+        };
+        let are_of = |told: Vec<String>, size: &str| {
+            assert!(
+                told.len() == 2 && told.iter().all(|one| one.contains(size)),
+                "{size}: {told:?}"
+            );
+        };
+        let random = told(&study, true);
+        size_sequential(&mut study).expect("possible");
+        are_of(told(&study, false), "36MiB");
+        assert_eq!(told(&study, true), random);
+        for (rate, size) in [(0.1, "1MiB"), (999.9, "1MiB"), (1_000.0, "4MiB"), (1e6, "4MiB")] {
+            size_random(&mut study, rate).expect("possible");
+            are_of(told(&study, true), size);
+            are_of(told(&study, false), "36MiB");
+        }
+    }
 }

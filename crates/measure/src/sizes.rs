@@ -290,6 +290,30 @@ mod tests {
         }
     }
 
+    /// For the largest workload with the most processes, wherever they stand, and at least 64 MiB.
+    #[test]
+    fn arrays_hold_the_largest_workload_of_most_processes() {
+        let member = |processes: &str, sizes: [u32; 2]| {
+            let workloads = sizes.map(|mib| {
+                format!("{{ kind = \"dd-read\", name = \"{mib}\", size = \"{mib}MiB\", block = \"1MiB\" }}")
+            });
+            let text = format!(
+                "title = \"t\"\nprocesses = [{processes}]\nworkloads = [{}]\n\
+                 drives = [{{ name = \"d\", model = \"nas-8tb-7200\", count = 1 }}]\n\
+                 layouts = [{{ level = \"single\" }}]\n",
+                workloads.join(", ")
+            );
+            let study = raidlab_study::parse(&text, "study.toml").expect("a study");
+            Sizes::of(&study).expect("sizes").members[0].bytes() >> 20
+        };
+        // A file may be put off its place by a block.
+        for (processes, sizes) in [("1, 4", [50, 5]), ("4, 1", [5, 50]), ("2, 4, 3", [50, 7])] {
+            let mib = member(processes, sizes);
+            assert!((200..=204).contains(&mib), "{processes} {sizes:?}: {mib}");
+        }
+        assert_eq!(member("1, 2", [1, 2]), 64);
+    }
+
     #[test]
     fn a_span_in_bytes_is_held() {
         let study = study(&[("span = \"100%\"", "span = \"1GiB\""), ("4GiB", "12MiB")]);

@@ -13,9 +13,9 @@ use raidlab_engine::{
     Member, MemberRequest, MemberStore, NullMember,
 };
 use raidlab_metadata::md::{Creation, Device as MdDevice, Version, WantedBitmap};
-use raidlab_targets::{RawTarget, RunDirectory};
+use raidlab_targets::{RawTarget, RunDirectory, UncheckedTarget};
 use raidlab_workload::raw::RawPlan;
-use raidlab_workload::{Kind, Setting, Simple, Workload};
+use raidlab_workload::{Kind, RunRecord, Setting, Simple, Workload};
 
 static GO: AtomicBool = AtomicBool::new(false);
 const MEMBER: Sectors = Sectors(1024);
@@ -115,11 +115,96 @@ fn more_than_the_memory_holds_runs_in_batches() {
         assert!(timed >= result.record.processes.iter().map(|one| one.ended).max().unwrap());
         assert!(timed.0 < now.since(first).0, "{result:?}");
         assert_eq!(result.timed_up_to(first), raidlab_core::Time::ZERO);
+        // The last process ends in the last batch: its time goes on where those before it ended.
+        let last = result.timed_up_to(result.timed[result.timed.len() - 1].0);
+        assert!(result.record.last_done().0 > last.0, "{result:?}");
     }
     // One operation larger than a process's share of the memory.
     let all = processes(&target, Kind::DdWrite, 3 << 20, 3 << 20, 2);
     assert_eq!(target.run(all, &GO).unwrap().operations(), 2);
     assert_eq!(target.verify_members(&GO).unwrap(), []);
+}
+
+/// A run counts what members did in it, and each operation from when it was begun: of a process that does one after
+/// the other they are together no longer than the run.
+#[test]
+fn a_run_counts_what_was_done_in_it() {
+    let layout = Layout::new(Level::Raid0, 2).with_chunk(Sectors(16));
+    let mut target = target(&layout);
+    fill_all(&mut target);
+    for kind in [Kind::DdRead, Kind::DdWrite, Kind::RandomRead, Kind::RandomWrite] {
+        let block = if kind.is_random() { 4 << 10 } else { 16 << 10 };
+        let run = processes(&target, kind, block, 256 << 10, 1);
+        check_counts(&target.run(run, &GO).unwrap().record, kind);
+    }
+}
+
+/// Of one process that moves 256 KiB.
+fn check_counts(record: &RunRecord, kind: Kind) {
+    let (members, totals) = (record.members.unwrap(), record.totals());
+    assert_eq!(members.bytes_read, totals.reads.bytes, "{kind}");
+    assert_eq!(members.bytes_written, totals.writes.bytes, "{kind}");
+    assert_eq!(totals.reads.bytes + totals.writes.bytes, 256 << 10, "{kind}");
+    let took = totals.reads.total + totals.writes.total + totals.others.total;
+    assert!(took <= record.last_done() && took.0 > 0, "{kind}: {took:?} {record:?}");
+}
+
+/// The same where nobody looks at the bytes.
+#[test]
+fn an_unchecked_run_counts_what_was_done_in_it() {
+    let layout = Layout::new(Level::Raid0, 2).with_chunk(Sectors(16));
+    let planner = target(&layout);
+    let mut target = UncheckedTarget::new(target(&layout).into_engine()).unwrap();
+    for kind in [Kind::DdWrite, Kind::DdRead, Kind::RandomRead, Kind::RandomWrite] {
+        let run = processes(&planner, kind, 4 << 10, 256 << 10, 1);
+        check_counts(&target.run(run, &GO).unwrap(), kind);
+    }
+}
+
+/// Flushes of the drive.
+#[derive(Default)]
+struct Flushed {
+    bytes: Vec<u8>,
+    flushes: Arc<AtomicUsize>,
+}
+
+impl MemberStore for Flushed {
+    fn sectors(&self) -> Sectors {
+        Sectors(self.bytes.len() as u64 / 512)
+    }
+
+    fn submit(&mut self, request: MemberRequest) {
+        let from = request.at().bytes() as usize;
+        let range = from..from + request.len().bytes() as usize;
+        match request.op() {
+            IoOp::Read => return request.complete_read(&self.bytes[range]),
+            IoOp::Write => self.bytes[range].copy_from_slice(request.payload()),
+            IoOp::WriteZeroes | IoOp::Discard => self.bytes[range].fill(0),
+            IoOp::Flush => _ = self.flushes.fetch_add(1, Ordering::Relaxed),
+        }
+        request.complete(IoOutcome::Ok);
+    }
+}
+
+/// What is filled is durable before anything is timed, and what a workload syncs is when that is over.
+#[test]
+fn filling_and_syncing_reach_the_drive() {
+    let store = Flushed { bytes: vec![0; 1 << 20], ..Flushed::default() };
+    let flushes = Arc::clone(&store.flushes);
+    let config = EngineConfig::new(Layout::new(Level::Linear, 1));
+    let engine = Engine::new(&config, vec![store.into()]).unwrap();
+    let mut target = RawTarget::new(engine, true).unwrap();
+    let mut since = |what: &str, least| {
+        let count = flushes.swap(0, Ordering::Relaxed);
+        assert!(count >= least && (least > 0 || count == 0), "{what}: {count}");
+    };
+    fill_all(&mut target);
+    since("filled", 1);
+    for (kind, least) in [(Kind::DdRead, 0), (Kind::DdWrite, 1), (Kind::RandomWrite, 1)] {
+        let all = processes(&target, kind, 4096, 64 << 10, 2);
+        target.run(all, &GO).unwrap();
+        since(kind.name(), least);
+    }
 }
 
 #[test]

@@ -222,6 +222,20 @@ fn computing_takes_its_time() {
     assert!(result.record.processes[0].phases[0].took() >= Nanos::from_millis(2));
 }
 
+/// Of all batches: who looks at the time is asked anew after each of the first ones.
+#[test]
+fn cpu_time_is_that_of_all_batches() {
+    let work = Nanos::from_millis(2);
+    let mut ops = vec![Op::Mark(Mark::Begin(0))];
+    ops.extend([Op::Compute(work), Op::Compute(work), Op::Compute(work)]);
+    ops.push(Op::Mark(Mark::End(0)));
+    let result = run(Plan { asks_time: true, ..plan(vec![script(ops)]) }).unwrap();
+    assert!(result.batches >= 2, "{}", result.batches);
+    let cpu = result.record.process_cpu.expect("this machine tells").sum();
+    assert!(cpu >= Nanos(3 * work.0), "{cpu:?} of {} batches", result.batches);
+    assert!(result.record.processes[0].phases[0].took() >= Nanos(3 * work.0));
+}
+
 /// Bytes through a buffer are work of the CPU: nothing is read, written or synced, and Ctrl-C is heard.
 #[test]
 fn characters_are_work_of_the_cpu() {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -63,6 +64,24 @@ fn a_run_makes_its_files_and_removes_them() {
     assert_eq!(names(directory.path()), ["yours"]);
 }
 
+/// As much of the drive is theirs as the filesystem gives to who asks for it.
+#[test]
+fn the_room_of_files_is_reserved() {
+    const BYTES: u64 = 1 << 20;
+    let directory = TestDirectory::new();
+    let asked = fs::File::create_new(directory.path().join("asked")).unwrap();
+    // Where the filesystem cannot, nothing is reserved for anybody.
+    // SAFETY: the descriptor is open.
+    let _ = unsafe { libc::fallocate(asked.as_raw_fd(), 0, 0, BYTES as i64) };
+    let extra = Extra { spare: Some(BYTES), journal: Some(BYTES) };
+    let run = RunDirectory::create_with(directory.path(), 2, BYTES, extra).unwrap();
+    let blocks = asked.metadata().unwrap().blocks();
+    for name in MADE.into_iter().filter(|name| *name != "owner") {
+        let made = fs::metadata(run.path().join(name)).unwrap();
+        assert_eq!(made.blocks(), blocks, "{name}");
+    }
+}
+
 #[test]
 fn a_foreign_file_keeps_the_directory() {
     let directory = TestDirectory::new();
@@ -81,6 +100,15 @@ fn no_room_is_said_before_anything_is_made() {
     let text = error.to_string();
     assert!(text.contains("4 members of 1048576TiB need 4194304TiB"), "{text}");
     assert!(text.contains("bytes free"), "{text}");
+    assert_eq!(names(directory.path()), [""; 0]);
+    // Also for what goes with the members.
+    let (much, little) = (Some(1 << 60), Some(4096));
+    for (spare, journal) in [(much, None), (None, much), (much, little), (little, much)] {
+        let extra = Extra { spare, journal };
+        let error = RunDirectory::create_with(directory.path(), 1, 4096, extra).unwrap_err();
+        assert_eq!(error.kind(), EngineErrorKind::NoRoom, "{error}");
+        assert!(error.to_string().contains("1 members of 4KiB and what goes with them"), "{error}");
+    }
     assert_eq!(names(directory.path()), [""; 0]);
     let error = RunDirectory::create(&directory.path().join("absent"), 1, 4096).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::Io);

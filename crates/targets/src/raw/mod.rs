@@ -398,3 +398,21 @@ const RUN: &str = "run a workload";
 fn nanos(start: Instant) -> Nanos {
     Nanos(start.elapsed().as_nanos() as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What lies between batches, and what is still to come, is no timed span.
+    #[test]
+    fn time_is_timed_within_batches_alone() {
+        let timed = vec![(Time(10), Time(20)), (Time(30), Time(50))];
+        let result = RawResult { timed, ..RawResult::default() };
+        for (at, counted) in
+            [(0, 0), (10, 0), (13, 3), (20, 10), (25, 10), (30, 10), (35, 15), (50, 30), (90, 30)]
+        {
+            assert_eq!(result.timed_up_to(Time(at)), Time(counted), "{at}");
+        }
+        assert_eq!(RawResult::default().timed_up_to(Time(90)), Time::ZERO);
+    }
+}

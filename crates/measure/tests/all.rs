@@ -1,0 +1,4 @@
+//! The tests of this crate as one program: each program more is linked once more.
+
+mod cells;
+mod formats;

@@ -258,6 +258,44 @@ mod tests {
         assert_eq!(one.directories.len(), 2, "the set's own, and one for all files");
     }
 
+    /// The laws of depth and width, by the first directory of many sets of 20 squared files, whose mean depth is 2: it
+    /// holds files where less than 3 was drawn, and its entries are those of the law of width, rounded up.
+    #[test]
+    fn directories_are_as_deep_and_as_wide_as_drawn() {
+        let (sets, mut widths) = (2_000_u64, Vec::new());
+        for seed in 0..sets {
+            let set = FileSet::new(SetSpec { files: 400, share: 0, ..SPEC }, 0, seed, 1);
+            let first = format!("{}/", set.directories[1]);
+            let inner =
+                set.directories.iter().skip(2).any(|one| one.to_string().starts_with(&first));
+            let files = set.entries.iter().filter(|one| one.path.to_string().starts_with(&first));
+            if !inner {
+                widths.push(files.count() as f64);
+            }
+        }
+        assert!(widths.iter().all(|width| *width > 0.0), "none is empty");
+        // Gamma of shape 1.5 and mean 2, below 3: erf(sqrt(x)) - 2 sqrt(x / pi) exp(-x) for x = 2.25.
+        let share = widths.len() as f64 / sets as f64;
+        assert!((share - 0.787_7).abs() < 0.027, "three deviations: {share}");
+        let count = widths.len() as f64;
+        let mean = widths.iter().sum::<f64>() / count;
+        assert!((mean - 20.5).abs() < 1.0, "{mean}");
+        let square = widths.iter().map(|width| (width - mean).powi(2)).sum::<f64>();
+        let shape = mean * mean / (square / count);
+        assert!((1.35..1.75).contains(&shape), "{shape}");
+    }
+
+    #[test]
+    fn four_fifths_are_there_made_in_no_order() {
+        let set = set(SetSpec { files: 100_000, ..SPEC });
+        // Five deviations of the binomial law are 632.
+        assert!(set.made.len().abs_diff(80_000) < 633, "{}", set.made.len());
+        assert!(!set.made.is_sorted());
+        // About every second is followed by one before it.
+        let back = set.made.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        assert!(back.abs_diff(40_000) < 1_000, "{back}");
+    }
+
     #[test]
     fn what_is_drawn_comes_from_the_seed() {
         let texts = |seed| {

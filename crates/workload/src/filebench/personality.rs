@@ -320,3 +320,139 @@ fn videoserver(scale: &Scale) -> Personality {
     groups.push(Group { threads: 1, flowops: writer, is_counted: false, semaphores: None });
     Personality { sets: vec![active, passive], groups }
 }
+
+#[cfg(test)]
+mod tests {
+    use raidlab_core::Size;
+
+    use super::*;
+
+    /// A length as the workload files write it.
+    fn size(bytes: u64) -> String {
+        Size(bytes).to_string().replace("iB", "").to_lowercase()
+    }
+
+    /// A flowop, with the numbers of sets and file descriptors.
+    fn flowop(flowop: &Flowop) -> String {
+        match *flowop {
+            Flowop::Create { set, fd } => format!("create {set} {fd}"),
+            Flowop::Open { set, fd } => format!("open {set} {fd}"),
+            Flowop::Close { fd } => format!("close {fd}"),
+            Flowop::WriteWhole { fd, len } => format!("write-whole {fd} by {}", size(len)),
+            Flowop::ReadWhole { fd, len } => format!("read-whole {fd} by {}", size(len)),
+            Flowop::Append { set, fd, len } => format!("append {set} {fd} < {}", size(len)),
+            Flowop::Fsync { fd } => format!("fsync {fd}"),
+            Flowop::Delete { set } => format!("delete {set}"),
+            Flowop::Stat { set } => format!("stat {set}"),
+            Flowop::ReadNext { set, fd, len } => format!("read {set} {fd} by {}", size(len)),
+            Flowop::ReadRandom { set, len } => {
+                format!("read-random {set} by {} in turn", size(len))
+            }
+            Flowop::WriteAhead { set, len, times, turns } => {
+                let turn = if turns { " in turn" } else { "" };
+                format!("write-ahead {set} {times} by {}{turn}", size(len))
+            }
+            Flowop::Wait => "wait".into(),
+            Flowop::Hog(rounds) => format!("hog {rounds}"),
+            Flowop::Block(posts) => format!("block {posts}"),
+            Flowop::Post { first, count } => format!("post {first}+{count}"),
+            Flowop::EventLimit => "event".into(),
+            Flowop::BandwidthLimit => "events by MiB".into(),
+            Flowop::Delay(time) => format!("delay {}s", time / 1_000_000_000),
+        }
+    }
+
+    fn set(set: &SetSpec) -> String {
+        let SetSpec { name, files, width, share, .. } = *set;
+        let law = if set.varies { " gamma" } else { "" };
+        let reads = if set.is_read_only { ", read only" } else { "" };
+        format!(
+            "{name}: {files} of {}{law}, {width} a directory, {share} % there{reads}",
+            size(set.size)
+        )
+    }
+
+    fn group(group: &Group) -> String {
+        let flowops: Vec<String> = group.flowops.iter().map(flowop).collect();
+        let counted = if group.is_counted { "" } else { ", as long as the others" };
+        format!("{} threads{counted}: {}", group.threads, flowops.join("; "))
+    }
+
+    /// All that the workload files say of files and threads: `fileserver.f` and the others, at the scale they have
+    /// themselves.
+    #[test]
+    fn personalities_are_those_of_the_workload_files() {
+        let read = "open 0 1; read-whole 1 by 1m; close 1";
+        let reads = |times| vec![read; times].join("; ");
+        let big = |files: &str| format!("bigfileset: {files} a directory");
+        for (name, sets, groups) in [
+            (
+                Name::Fileserver,
+                vec![big("10000 of 128k gamma, 20") + ", 80 % there"],
+                vec![format!(
+                    "50 threads: create 0 1; write-whole 1 by 1m; close 1; open 0 1; append 0 1 < 16k; \
+                     close 1; {read}; delete 0; stat 0"
+                )],
+            ),
+            (
+                Name::Varmail,
+                vec![big("1000 of 16k gamma, 1000000") + ", 80 % there"],
+                vec![format!(
+                    "16 threads: delete 0; create 0 1; append 0 1 < 16k; fsync 1; close 1; open 0 1; \
+                     read-whole 1 by 1m; append 0 1 < 16k; fsync 1; close 1; {read}"
+                )],
+            ),
+            (
+                Name::Webserver,
+                vec![
+                    big("1000 of 16k gamma, 20") + ", 100 % there, read only",
+                    "logfiles: 1 of 16k gamma, 20 a directory, 100 % there".into(),
+                ],
+                vec![format!("100 threads: {}; append 1 2 < 16k", reads(10))],
+            ),
+            (
+                Name::Webproxy,
+                vec![big("10000 of 16k, 1000000") + ", 80 % there"],
+                vec![format!(
+                    "100 threads: delete 0; create 0 1; append 0 1 < 16k; close 1; {}",
+                    reads(5)
+                )],
+            ),
+            (
+                Name::Oltp,
+                vec![
+                    "datafiles: 10 of 10m, 1024 a directory, 100 % there".into(),
+                    "logfile: 1 of 10m, 1024 a directory, 100 % there".into(),
+                ],
+                vec![
+                    "200 threads: read-random 0 by 2k in turn; hog 200000; post 0+1; post 1+10; event"
+                        .into(),
+                    "1 threads, as long as the others: write-ahead 1 1 by 256k; wait; block 3200"
+                        .into(),
+                    "10 threads, as long as the others: write-ahead 0 100 by 2k in turn; hog 10000; \
+                     block 1000; wait"
+                        .into(),
+                ],
+            ),
+            (
+                Name::Videoserver,
+                vec![
+                    "activevids: 32 of 10g, 4 a directory, 100 % there".into(),
+                    "passivevids: 194 of 10g, 20 a directory, 50 % there".into(),
+                ],
+                vec![
+                    "48 threads: read 0 0 by 256k; events by MiB".into(),
+                    "1 threads, as long as the others: delete 1; create 1 1; write-whole 1 by 1m; \
+                     close 1; delay 10s"
+                        .into(),
+                ],
+            ),
+        ] {
+            let found = Personality::new(name, &name.usual());
+            assert_eq!(found.sets.iter().map(set).collect::<Vec<_>>(), sets, "{name:?}");
+            assert_eq!(found.groups.iter().map(group).collect::<Vec<_>>(), groups, "{name:?}");
+        }
+        assert_eq!(Name::Videoserver.usual().rate, 96, "events a second");
+        assert_eq!(Name::Oltp.usual().rate, 0, "no limit");
+    }
+}

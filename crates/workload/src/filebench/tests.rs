@@ -1,11 +1,16 @@
 //! What each personality asks for, against the facts of its workload file, on the target that does nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use raidlab_core::Time;
+
+use super::personality::{Flowop, SetSpec};
 use super::*;
 use crate::kinds;
 use crate::null::{NullStep, NullTarget};
-use crate::op::{Class, FilePath, Io, Mark, Root, Seek};
+use crate::op::{Class, Content, FilePath, Io, Mark, OpResult, Root, Seek};
+use crate::plan::Memory;
+use crate::record::{PhaseRecord, ProcessRecord};
 
 fn parameters(text: &str) -> Parameters {
     let pairs = text.split_whitespace().map(|pair| pair.split_once('=').expect("key=value"));
@@ -48,7 +53,8 @@ fn word(op: &Op) -> Option<String> {
         Op::Stat { .. } => "stat".into(),
         Op::Fsync { .. } => "fsync".into(),
         Op::Seek { to: Seek::End, .. } => "append".into(),
-        Op::Seek { .. } => "rewind".into(),
+        Op::Seek { to: Seek::Start(0), .. } => "rewind".into(),
+        Op::Seek { .. } => "seek".into(),
         Op::Read { len, .. } => format!("read {}", len >> 10),
         Op::Write { .. } => "write".into(),
         Op::At(Io::Read { len, .. }) => format!("pread {}", len >> 10),
@@ -66,6 +72,130 @@ const OPEN_READ_CLOSE: &str = "open =other rewind read 1024 read 1024 =read clos
 
 fn joined(target: &NullTarget, process: usize) -> String {
     words(target, process).join(" ")
+}
+
+/// Threads that do some flowops on one set, so many times.
+fn run_alone(
+    flowops: &[Flowop],
+    spec: SetSpec,
+    threads: u32,
+    loops: u64,
+) -> (NullTarget, RunRecord) {
+    let set = FileSet::new(spec, 0, 7, 1 + threads as usize);
+    let prepare: Vec<Op> = set.prepare().collect();
+    let end = (End::Loops(loops), threads);
+    let shared = Shared::new(vec![set], Vec::new(), Events::new(0), end);
+    let shared = Arc::new(Mutex::new(shared));
+    let thread = |index: u32| {
+        let rotor = 1 + index as usize;
+        let place = Place { queue: index as u16, rotor, semaphores: 0, is_counted: true };
+        let thread = Thread::new(Arc::clone(&shared), flowops.into(), mix(&[index.into()]), place);
+        Planned { copy: 0, process: Box::new(thread) }
+    };
+    let mut target = NullTarget::default();
+    target.keep_steps();
+    let record = target.run(Plan {
+        prepare: vec![planned(0, prepare.into_iter())],
+        run: (0..threads).map(thread).collect(),
+        phases: vec!["work"],
+        queues: threads as u16,
+        ..Plan::default()
+    });
+    (target, record.unwrap_or_else(|error| panic!("{flowops:?}: {error:?}")))
+}
+
+/// Files of one size, all of them there.
+fn alike(files: u64, size: u64) -> SetSpec {
+    let (name, share, width) = ("set", 100, 20);
+    SetSpec { name, files, size, varies: false, width, share, is_read_only: false }
+}
+
+/// A file that somebody has open stays, which counts for nothing; once it is closed it goes.
+#[test]
+fn what_is_open_is_not_deleted_before_it_is_closed() {
+    let (set, fd) = (0, 1);
+    let delete = Flowop::Delete { set };
+    let flowops =
+        [Flowop::Open { set, fd }, delete, Flowop::Stat { set }, Flowop::Close { fd }, delete];
+    let (target, record) = run_alone(&flowops, alike(1, 4096), 1, 1);
+    assert_eq!(joined(&target, 0), "open =other stat =other close =other delete =other");
+    assert_eq!(all(&record).count, 4);
+}
+
+/// Appends are shorter than they may be; one of nothing counts, and asks for nothing.
+#[test]
+fn an_append_of_nothing_is_one() {
+    let append = |len| [Flowop::Append { set: 0, fd: 1, len }];
+    let (target, record) = run_alone(&append(1), alike(1, 0), 1, 3);
+    assert_eq!(joined(&target, 0), "open =other =write =write =write");
+    assert_eq!((record.totals().writes.count, record.totals().writes.bytes), (3, 0));
+    let (_, record) = run_alone(&append(2), alike(1, 0), 1, 1_000);
+    let writes = record.totals().writes;
+    assert_eq!(writes.count, 1_000);
+    // Of 0 or 1 byte each: six deviations are 95.
+    assert!((405..=595).contains(&writes.bytes), "{}", writes.bytes);
+}
+
+/// Whole pieces, also the last; a file that is shorter than one is written as long as it is. It is read to its end.
+#[test]
+fn files_are_written_in_whole_pieces_and_read_until_nothing_comes() {
+    let (set, fd, len) = (0, 1, 1 << 20);
+    let flowops = [
+        Flowop::Open { set, fd },
+        Flowop::WriteWhole { fd, len },
+        Flowop::ReadWhole { fd, len },
+        Flowop::Close { fd },
+    ];
+    for (kib, written, reads) in [(100, 100, 2), (1024, 1024, 2), (2560, 3072, 4), (4096, 4096, 5)]
+    {
+        let (target, record) = run_alone(&flowops, alike(1, kib << 10), 1, 1);
+        let totals = record.totals();
+        assert_eq!((totals.writes.count, totals.writes.bytes), (1, written << 10), "{kib} KiB");
+        assert_eq!((totals.reads.count, totals.reads.bytes), (1, written << 10), "{kib} KiB");
+        let asked = words(&target, 0).iter().filter(|word| *word == "read 1024").count();
+        assert_eq!(asked, reads, "{kib} KiB");
+    }
+}
+
+/// Each thread goes through all files by itself, from the first on that nobody opens just now, and through its
+/// descriptors from the last down.
+#[test]
+fn each_thread_goes_through_the_files_in_turn_by_itself() {
+    let (target, _) =
+        run_alone(&[Flowop::ReadRandom { set: 0, len: 4096 }], alike(5, 1 << 20), 3, 40);
+    for process in 0..3 {
+        let mine = target.steps().iter().filter(|step| step.process == process);
+        let opened = mine.filter_map(|step| match &step.op {
+            Op::Open { fd, path, .. } => Some((path.clone(), fd.0)),
+            _ => None,
+        });
+        let (paths, fds): (Vec<FilePath>, Vec<u16>) = opened.unzip();
+        let files: BTreeSet<&FilePath> = paths.iter().collect();
+        let from_first = files.iter().copied().cycle().skip_while(|path| *path != &paths[0]);
+        assert!(paths.iter().eq(from_first.take(40)), "{process}: {paths:?}");
+        assert_eq!(files.len(), 5, "{process}");
+        assert!(fds.into_iter().eq((88..128).rev()), "{process}");
+    }
+}
+
+/// Places are blocks from the start on; the last block is reached only by the greatest of all numbers.
+#[test]
+fn random_reads_and_writes_go_to_all_blocks() {
+    let (set, len) = (0, 2048);
+    let write = Flowop::WriteAhead { set, len, times: 1, turns: false };
+    for flowops in [vec![Flowop::ReadRandom { set, len }], vec![write, Flowop::Wait]] {
+        let (target, _) = run_alone(&flowops, alike(1, 9 * len), 1, 2_000);
+        let mut blocks = [0; 9];
+        for step in target.steps() {
+            let (Op::At(io) | Op::Start { io, .. }) = step.op else { continue };
+            let (Io::Read { at, len: bytes, .. } | Io::Write { at, len: bytes, .. }) = io;
+            assert_eq!((bytes, at % len), (len, 0));
+            blocks[(at / len) as usize] += 1;
+        }
+        // 250 each; six deviations are 89.
+        assert!(blocks[..8].iter().all(|times| (161..340).contains(times)), "{blocks:?}");
+        assert!(blocks[8] < 10, "{blocks:?}");
+    }
 }
 
 /// Threads of the workload file at its own scale, and flowops that count in a loop.
@@ -126,6 +256,11 @@ fn made(plan: Plan) -> Vec<u64> {
     let mut target = NullTarget::default();
     let plan = Plan { run: Vec::new(), ..plan };
     target.run(plan).expect("makes files");
+    sizes_of(&target)
+}
+
+/// Sizes of the files that are there.
+fn sizes_of(target: &NullTarget) -> Vec<u64> {
     let names = target.names();
     let mut sizes = Vec::new();
     let mut left = vec![FilePath { root: Root::Target, text: "".into() }];
@@ -371,4 +506,155 @@ fn values_words_and_sizes() {
     let more = resized("personality=oltp", 1 << 30).expect("a size");
     assert!(more.contains("10 files of 102.4MiB") || more.contains("10 files of"), "{more}");
     assert!(resized("personality=varmail", 16 << 10).is_err(), "one file for 16 threads");
+}
+
+/// A process of a copy: when it was done, and what it did.
+fn process(copy: u32, seconds: u64, did: impl FnOnce(&mut PhaseRecord)) -> ProcessRecord {
+    let mut phase = PhaseRecord::default();
+    did(&mut phase);
+    ProcessRecord { copy, ended: Time(seconds * 1_000_000_000), phases: vec![phase] }
+}
+
+/// Two copies of two readers, the log writer and a writer: all that they did, in the time until the last reader was
+/// done.
+#[test]
+fn figures_are_of_all_that_was_done_until_the_last_counted_thread_was() {
+    let oltp = workload("personality=oltp threads=2 writers=1 loops=1");
+    let nothing = |_: &mut PhaseRecord| ();
+    let processes = vec![
+        process(0, 3, |phase| {
+            (0..970).for_each(|_| phase.reads.add(2 << 10, Nanos::from_millis(1)));
+        }),
+        process(0, 7, nothing),
+        process(0, 20, |phase| {
+            (0..15).for_each(|_| phase.writes.add(2 << 20, Nanos::from_millis(50)));
+        }),
+        process(0, 30, |phase| {
+            (0..15).for_each(|_| phase.others.add(0, Nanos::from_millis(100)));
+        }),
+        process(1, 8, nothing),
+        process(1, 5, nothing),
+        process(1, 21, nothing),
+        process(1, 31, nothing),
+    ];
+    let values = oltp.values(&RunRecord { processes, ..RunRecord::default() });
+    let [ops, mib, mean, p99] = values[..] else { panic!("{values:?}") };
+    assert_eq!(ops, Some(1_000.0 / 8.0));
+    assert_eq!(mib, Some((970.0 * 2.0 / 1_024.0 + 15.0 * 2.0) / 8.0));
+    let is_near =
+        |value: Option<f64>, to: f64, by| value.is_some_and(|one| (one / to - 1.0).abs() < by);
+    assert!(is_near(mean, (970.0 + 15.0 * 50.0 + 15.0 * 100.0) / 1_000.0, 1e-9), "{mean:?}");
+    assert!(is_near(p99, 100.0, 0.011), "the tenth slowest: {p99:?}");
+}
+
+/// A file of 16 KiB with an append takes 32 KiB, whether it is there at first or made later.
+#[test]
+fn room_is_for_all_files_with_an_append_each() {
+    let room =
+        |text: &str, copies| workload(text).plan(&Setting::new(copies, 1)).expect("a plan").room;
+    let webproxy = "personality=webproxy files=2000 loops=1";
+    // And two directories: the set's own, and the one that all lie in.
+    assert_eq!(room(webproxy, 1), 2_000 * (32 << 10) + 2 * 4096);
+    assert_eq!(room(webproxy, 3), 3 * room(webproxy, 1));
+    let log = |loops| room(&format!("personality=webserver threads=3 loops={loops}"), 1);
+    assert_eq!(log(9) - log(1), 8 * 3 * (16 << 10), "what the log grows by at most");
+}
+
+/// So many bytes are in the files of a copy, watched or not.
+#[test]
+fn another_size_is_shared_by_all_files() {
+    for (text, gib, files) in [
+        ("personality=fileserver", 2, "16384 files of 128KiB"),
+        ("personality=varmail", 1, "65536 files of 16KiB"),
+        ("personality=webproxy", 1, "65536 files of 16KiB"),
+        ("personality=oltp", 10, "10 files of 1GiB"),
+        ("personality=videoserver", 226, "32 files of 1GiB"),
+        ("personality=videoserver files=4 passive=6", 30, "4 files of 3GiB"),
+    ] {
+        let told = workload(text).resized(gib << 30).expect("a size").description();
+        assert!(told.contains(files) && told.ends_with("for 60 s"), "{text}: {told}");
+    }
+}
+
+#[test]
+fn memory_is_empty_unless_files_were_just_written() {
+    let memory = |text: &str| workload(text).plan(&Setting::new(1, 1)).expect("a plan").memory;
+    assert_eq!(memory("personality=webserver"), Memory::Cold);
+    assert_eq!(memory("personality=webserver just_written=true"), Memory::JustWritten);
+}
+
+/// What is asked for while files are made.
+fn prepared(plan: &mut Plan) -> Vec<Op> {
+    let ops = |mut planned: Planned| {
+        let next = move || match planned.process.next(Time::ZERO, OpResult::Done) {
+            Op::Done => None,
+            op => Some(op),
+        };
+        std::iter::from_fn(next)
+    };
+    plan.prepare.drain(..).flat_map(ops).collect()
+}
+
+/// Each file that stays is expected to hold what was written to it, as much of it and of that seed; no two files hold
+/// the same, of no set or copy.
+#[test]
+fn what_is_expected_is_what_is_made() {
+    for text in
+        ["personality=webserver files=90", "personality=oltp", "personality=videoserver size=3MiB"]
+    {
+        let mut plan = workload(text).plan(&Setting::new(2, 1)).expect("a plan");
+        let mut made: BTreeMap<FilePath, (u64, BTreeSet<u64>)> = BTreeMap::new();
+        let mut open = None;
+        for op in prepared(&mut plan) {
+            match op {
+                Op::Open { path, .. } => open = Some(path),
+                Op::Write { len, times, content, .. } => {
+                    let Content::Seeded { seed } = content else { panic!("{content:?}") };
+                    let file = made.entry(open.clone().expect("open")).or_default();
+                    file.0 += len * times;
+                    file.1.insert(seed);
+                }
+                _ => {}
+            }
+        }
+        let mut seeds = BTreeSet::new();
+        for expected in &plan.expected {
+            let (len, seed) = made.get(&expected.path).cloned().unwrap_or_default();
+            assert_eq!(expected.bytes.len(), len, "{text}: {}", expected.path);
+            let Some(seed) = seed.into_iter().next() else { continue };
+            let (mut found, mut wanted) = ([0; 16], [0; 16]);
+            let both = (len as usize).min(16);
+            expected.bytes.fill(0, &mut found[..both]);
+            crate::content::fill(seed, 0, &mut wanted[..both]);
+            assert_eq!(found, wanted, "{text}: {}", expected.path);
+            assert!(seeds.insert(seed), "{text}: another file holds the same as {}", expected.path);
+        }
+        assert!(seeds.len() > 21, "{text}: {}", seeds.len());
+    }
+}
+
+/// Threads, and copies, draw numbers of their own.
+#[test]
+fn threads_and_copies_draw_for_themselves() {
+    let (target, _) = run_on("personality=webserver files=50 threads=2 loops=9", 1, 2);
+    let appends = |process| -> Vec<u64> {
+        let mine = target.steps().iter().filter(|step| step.process == process);
+        let written = |step: &NullStep| match step.op {
+            Op::Write { len, .. } => Some(len),
+            _ => None,
+        };
+        mine.filter_map(written).collect()
+    };
+    let all: BTreeSet<Vec<u64>> = (0..4).map(appends).collect();
+    assert_eq!(all.len(), 4, "{all:?}");
+}
+
+/// A reader is given an event for each read, as soon as it has read: at most one is done more than events came.
+#[test]
+fn readers_of_a_database_are_given_events() {
+    let text = "personality=oltp threads=4 writers=1 rate=100 time=2s";
+    let (_, record) = run(text);
+    let reads = record.totals().reads.count;
+    // Ten each tenth of a second, 200 in all; four wait at the end.
+    assert!((190..=204).contains(&reads), "{reads}");
 }

@@ -141,9 +141,12 @@ impl FileSet {
         self.there.iter().map(|file| self.entry(*file))
     }
 
-    /// Bytes on a filesystem if all are there, each with an append of so many bytes.
-    pub(super) fn room(&self, append: u64) -> u64 {
-        let files = self.entries.iter().map(|entry| blocks(entry.size + append));
+    /// Bytes on a filesystem if all are there, each written in whole pieces of so many bytes, and with an append of so
+    /// many.
+    pub(super) fn room(&self, piece: u64, append: u64) -> u64 {
+        let whole = |size: u64| size.div_ceil(piece.max(1)).saturating_mul(size.min(piece));
+        let files =
+            self.entries.iter().map(|entry| blocks(entry.size.max(whole(entry.size)) + append));
         files.sum::<u64>() + self.directories.len() as u64 * 4096
     }
 

@@ -164,7 +164,8 @@ impl Filebench {
         };
         let sets: Vec<FileSet> = personality.sets.iter().enumerate().map(set).collect();
         let append = if self.name.makes_files() { 16 << 10 } else { 0 };
-        plan.room += sets.iter().map(|set| set.room(append)).sum::<u64>() + self.logged();
+        let piece = personality.written_by();
+        plan.room += sets.iter().map(|set| set.room(piece, append)).sum::<u64>() + self.logged();
         if checked {
             let fixed = sets.iter().filter(|set| self.stays(&set.spec));
             plan.expected.extend(fixed.flat_map(FileSet::there).map(|entry| Expected {

@@ -184,6 +184,16 @@ impl Personality {
     pub(super) fn threads(&self) -> u32 {
         self.groups.iter().map(|group| group.threads).sum()
     }
+
+    /// Bytes of the pieces that whole files are written in; 0: none are.
+    pub(super) fn written_by(&self) -> u64 {
+        let flowops = self.groups.iter().flat_map(|group| &group.flowops);
+        let pieces = flowops.filter_map(|flowop| match flowop {
+            Flowop::WriteWhole { len, .. } => Some(*len),
+            _ => None,
+        });
+        pieces.max().unwrap_or(0)
+    }
 }
 
 /// The set that most have.

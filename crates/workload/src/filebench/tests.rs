@@ -560,6 +560,26 @@ fn room_is_for_all_files_with_an_append_each() {
     assert_eq!(log(9) - log(1), 8 * 3 * (16 << 10), "what the log grows by at most");
 }
 
+/// Files are written in whole pieces of 1 MiB, the last one too: they are longer than they were drawn to be.
+#[test]
+fn room_is_for_files_as_long_as_they_are_written() {
+    let room = |size: &str| {
+        let text = format!("personality=videoserver files=4 passive=10 size={size} loops=1");
+        workload(&text).plan(&Setting::new(1, 1)).expect("a plan").room
+    };
+    // What is watched is not written again.
+    let watched = 4 * 1028 * 1024;
+    assert!(room("1028KiB") >= watched + 10 * (2 << 20), "{}", room("1028KiB"));
+    assert!(room("2MiB") < 14 * (2 << 20) + (1 << 20), "{}", room("2MiB"));
+    let text = "personality=fileserver threads=1 files=60 size=1100KiB loops=60";
+    let mut target = NullTarget::default();
+    let plan = workload(text).plan(&Setting::new(1, 1)).expect("a plan");
+    let room = plan.room;
+    target.run(plan).expect("it runs");
+    let there: u64 = sizes_of(&target).into_iter().map(|size| size.next_multiple_of(4096)).sum();
+    assert!(there <= room, "{there} bytes in a room of {room}");
+}
+
 /// So many bytes are in the files of a copy, watched or not.
 #[test]
 fn another_size_is_shared_by_all_files() {

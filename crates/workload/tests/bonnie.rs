@@ -97,6 +97,11 @@ fn a_run_of_1100_mib_by_1_03() {
     ];
     assert_eq!(lines, expected.concat());
     assert_eq!(count(&main, is_fsync), 6, "three pairs");
+    // The first of what is timed is the first read, as the start was sought before.
+    let began = main.iter().position(|op| *op == Op::Mark(Mark::Begin(2))).expect("a phase");
+    let start = Op::Seek { fd: FileDescriptor(0), to: Seek::Start(0) };
+    assert_eq!(main[began - 1], start);
+    assert!(matches!(main[began + 1..=began + 2], [Op::Mark(Mark::GroupBegin), Op::Read { .. }]));
     // Every block is read, sought back over and written once more, across the files' border.
     let rewritten: Vec<&Op> = main.iter().filter(|op| rewritten(op)).collect();
     let blocks = 1100 * MIB / 8192;
@@ -335,6 +340,9 @@ fn small_files_of_1_03() {
     let mean = creating.writes.bytes as f64 / 1024.0;
     // Six standard deviations: 578 / sqrt(1,024) x 6.
     assert!((mean - 1000.0).abs() < 109.0, "uniform from 0 to 2000: {mean}");
+    for phase in [8, 9, 11].map(|phase| record.phase(phase).expect("names come and go")) {
+        assert_eq!((phase.writes.count, phase.reads.count), (1024, 0));
+    }
     let stat = [record.phase(7), record.phase(10)].map(|phase| phase.expect("stat").reads);
     assert_eq!(stat[0].bytes, creating.writes.bytes, "all that was written is read");
     assert_eq!((stat[0].count, stat[1].count), (1024, 1024));

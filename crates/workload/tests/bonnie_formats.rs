@@ -66,6 +66,13 @@ fn figures_are_cut_as_the_original_cuts_them() {
     let two = bonnie.values(&record([copy_103(0), copy_103(1)].concat()));
     let both = [90112.0, 60.0, 45056.0, 14.0, 112640.0, 18.0, 327.6, 2.0, 160.0];
     assert_eq!(two, both.map(Some).to_vec(), "the copies' figures are added");
+    // Each is of its own copy.
+    let mut slow = copy_103(1);
+    slow[0].phases[1] = phase(5_000_000, Some(750), 0);
+    slow[0].ended = Time(200_000_000_000);
+    let values = bonnie.values(&record([copy_103(0), slow].concat()));
+    assert_eq!(values[..2], [Some(45056.0 + 22528.0), Some(30.0 + 15.0)]);
+    assert_eq!(values[8], Some(200.0), "until the last is done");
 }
 
 #[test]
@@ -349,13 +356,14 @@ fn the_name_makes_room_for_the_size() {
 #[test]
 fn rates_of_2_00_are_scaled() {
     for (took, words) in [
-        // 1 GiB in 104.9, 104, 10.3, 1.03 and 0.6 s.
+        // 1 GiB in 104.9, 104, 10.3, 1.03, 0.6 and 0.55 s.
         (10_490_000, "9995k"),
         (10_400_000, " 9.8m"),
         (1_030_000, "99.4m"),
         (1_020_000, " 100m"),
         (103_000, " 994m"),
         (60_000, " 1.7g"),
+        (55_000, " 1.8g"),
     ] {
         let bonnie = workload("bonnie-2.00", &[("size", "1GiB"), ("n", "0")]);
         let one = record(vec![process(0, 9, vec![(1, phase(took, Some(0), 0))])]);

@@ -373,6 +373,29 @@ fn semaphores_couple_writers_to_readers() {
     assert_eq!(count(6, "finish"), finished);
 }
 
+/// Who blocks for two posts lets two more come each time, so that it goes on for ever; all who wait to post go on
+/// when they may.
+#[test]
+fn as_many_posts_may_come_as_are_blocked_for() {
+    let mut pair = Semaphores::new(0);
+    assert_eq!([1, 2, 3].map(|queue| pair.post(queue)), [Err(()); 3]);
+    assert_eq!((pair.raise(2), pair.raise(1)), (vec![1, 2], vec![3]));
+
+    let semaphores = vec![Semaphores::new(2)];
+    let shared = Shared::new(Vec::new(), semaphores, Events::new(0), (End::Loops(100), 1));
+    let shared = Arc::new(Mutex::new(shared));
+    let thread = |queue, flowop: Flowop, is_counted| {
+        let place = Place { queue, rotor: 0, semaphores: 0, is_counted };
+        let thread = Thread::new(Arc::clone(&shared), [flowop].into(), 1, place);
+        Planned { copy: 0, process: Box::new(thread) }
+    };
+    let posts = thread(0, Flowop::Post { first: 0, count: 1 }, true);
+    let blocks = thread(1, Flowop::Block(2), false);
+    let plan =
+        Plan { run: vec![posts, blocks], phases: vec!["work"], queues: 2, ..Plan::default() };
+    NullTarget::default().run(plan).expect("nobody waits for ever");
+}
+
 /// So many posts may come before a writer blocks for the first time: its `highwater`.
 #[test]
 fn semaphores_begin_as_high_as_the_workload_file_says() {

@@ -20,9 +20,14 @@ const KIB: u64 = 1 << 10;
 
 /// A study of one round on files of 8 MiB, by the keys of its layouts and workloads.
 fn study(layouts: &str, states: &str, workloads: &str) -> Study {
+    study_on("8MiB", layouts, states, workloads)
+}
+
+/// The same on files of so much.
+fn study_on(file: &str, layouts: &str, states: &str, workloads: &str) -> Study {
     let text = format!(
         "title = \"t\"\nrounds = 1\nmax_rounds = 1\nprocesses = [2]\nstates = [{states}]\n\
-         drives = [{{ name = \"d\", file = \"8MiB\", count = 6 }}]\nlayouts = [{layouts}]\n\
+         drives = [{{ name = \"d\", file = \"{file}\", count = 6 }}]\nlayouts = [{layouts}]\n\
          workloads = [{workloads}]\n"
     );
     raidlab_study::parse(&text, "study.toml").unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -111,7 +116,9 @@ fn samples_are_of_what_was_asked_for_in_the_state_of_the_cell() {
 /// of the array is that of the member.
 #[test]
 fn what_a_cell_reads_was_filled_before() {
-    let study = study(
+    // Large enough that places are filled, not all of it.
+    let study = study_on(
+        "64MiB",
         "{ level = \"single\" }",
         "\"healthy\"",
         "{ kind = \"random-read\", size = \"64KiB\" }",
@@ -140,6 +147,22 @@ fn what_a_cell_reads_was_filled_before() {
         }
         assert_eq!(read, sample.bytes);
         assert!(furthest > space / 2, "all over it");
+    })
+    .unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// What is filled before lies where the processes write then: the member holds nothing else.
+#[test]
+fn a_cell_writes_where_it_was_filled() {
+    let write = "{ kind = \"random-write\", size = \"64KiB\" }";
+    let study = study_on("64MiB", "{ level = \"single\" }", "\"healthy\"", write);
+    run(&study, &mut |_, sample, directory| {
+        let path = directory.member_path(0).expect("a member");
+        let bytes = std::fs::read(path).expect("there");
+        let blocks = bytes.chunks(4096).filter(|block| block.iter().any(|byte| *byte != 0)).count();
+        // Some places are drawn twice.
+        let most = sample.bytes as usize / 4096;
+        assert!(blocks <= most && blocks > most / 2, "{blocks} of {most}");
     })
     .unwrap_or_else(|error| panic!("{error}"));
 }
@@ -220,6 +243,21 @@ fn wrong_bytes_on_members_are_found_after_the_run() {
         let study = Study { rounds: 1, max_rounds: 1, ..study };
         run(&study, &mut |_, _, _| ()).unwrap_or_else(|error| panic!("{states}: {error}"));
     }
+}
+
+/// A rebuild while nothing else goes on is compared too.
+#[test]
+fn wrong_bytes_of_a_rebuild_alone_are_found() {
+    let layouts = "{ level = \"raid1\", members = 2 }, { level = \"single\", name = \"one\" }";
+    let read =
+        "{ kind = \"dd-read\", size = \"64KiB\", block = \"64KiB\", only_layouts = [\"one\"] }";
+    let study =
+        Study { rounds: 40, max_rounds: 40, ..study(layouts, "\"healthy\", \"rebuilding\"", read) };
+    let rebuilt: Vec<CellKey> =
+        cells(&study).into_iter().filter(|key| key.state == State::Rebuilding).collect();
+    assert!(rebuilt.len() == 1 && rebuilt[0].workload(&study).is_none(), "{rebuilt:?}");
+    let said = with_wrong_bytes(&study, "spare.img");
+    assert!(said.contains("wrong bytes found on members after the run:\n"), "{said}");
 }
 
 /// Each process's bytes, in a run of each, and all of the array for a rebuild alone.

@@ -119,6 +119,15 @@ fn more_than_the_memory_holds_runs_in_batches() {
         let last = result.timed_up_to(result.timed[result.timed.len() - 1].0);
         assert!(result.record.last_done().0 > last.0, "{result:?}");
     }
+    // The engine is told of the beginning once, in however many batches.
+    let all = processes(&target, Kind::DdWrite, 96 << 10, 3 << 20, 2);
+    let mut began = 0;
+    let mut begin = |_: &mut Engine| {
+        began += 1;
+        Ok(())
+    };
+    assert!(target.run_beginning(all, &GO, &mut begin).unwrap().batches > 1);
+    assert_eq!(began, 1);
     // One operation larger than a process's share of the memory.
     let all = processes(&target, Kind::DdWrite, 3 << 20, 3 << 20, 2);
     assert_eq!(target.run(all, &GO).unwrap().operations(), 2);
@@ -194,7 +203,7 @@ fn filling_and_syncing_reach_the_drive() {
     let config = EngineConfig::new(Layout::new(Level::Linear, 1));
     let engine = Engine::new(&config, vec![store.into()]).unwrap();
     let mut target = RawTarget::new(engine, true).unwrap();
-    let mut since = |what: &str, least| {
+    let since = |what: &str, least| {
         let count = flushes.swap(0, Ordering::Relaxed);
         assert!(count >= least && (least > 0 || count == 0), "{what}: {count}");
     };
@@ -252,6 +261,63 @@ fn a_flipped_byte_is_found_by_the_reader_on_every_level() {
         assert_eq!(mismatch.array_offset, Some(9 * 512 + 77));
         assert_eq!(mismatch.holding, Some(Holding::Data { copy: 0 }));
         assert_eq!(mismatch.expected ^ mismatch.found, 0x10);
+    }
+}
+
+/// What each of several processes reads is compared, whichever of them it is.
+#[test]
+fn what_any_process_reads_is_compared() {
+    let layout = Layout::new(Level::Linear, 1);
+    for process in 0..3 {
+        let mut target = target(&layout);
+        fill_all(&mut target);
+        let all = processes(&target, Kind::DdRead, 4096, 64 << 10, 3);
+        let (at, end) = all.extents[process];
+        flip(&mut target, 0, end as usize - 1);
+        let error = target.run(all, &GO).unwrap_err();
+        let found = error.mismatch().expect("wrong bytes").array_offset;
+        assert_eq!(found, Some(end - 1), "process {process}, from {at} on: {error}");
+    }
+}
+
+/// Of members that hold something unknown only what was written is known: other reads are right whatever they find.
+#[test]
+fn what_nobody_wrote_may_hold_anything() {
+    let layout = Layout::new(Level::Raid0, 2).with_chunk(Sectors(8));
+    let mut before = target(&layout);
+    fill_all(&mut before);
+    let mut target = RawTarget::new(before.into_engine(), false).unwrap();
+    let reads = || processes(&target, Kind::DdRead, 8192, 64 << 10, 1);
+    let (first, second) = (reads(), reads());
+    target.run(first, &GO).unwrap();
+    // The second half of the first block that is read, and no more.
+    target.fill(4096, 4096, &GO).unwrap();
+    target.run(second, &GO).unwrap();
+    assert_eq!(target.written(), Sectors(8));
+    assert_eq!(target.verify_members(&GO).unwrap(), []);
+    let all = processes(&target, Kind::DdRead, 8192, 64 << 10, 1);
+    flip(&mut target, 1, 9);
+    assert_eq!(target.run(all, &GO).unwrap_err().kind(), EngineErrorKind::Mismatch);
+}
+
+/// Ranges are filled to their ends, however long they are, and nothing between them.
+#[test]
+fn all_of_the_ranges_is_filled_and_nothing_else() {
+    let members = memory_members(1, Sectors(32 << 11));
+    let config = EngineConfig::new(Layout::new(Level::Linear, 1));
+    let mut target = RawTarget::new(Engine::new(&config, members).unwrap(), true).unwrap();
+    let step = 6 << 20;
+    let ranges =
+        [0..4096, 8192..8192 + step, (8 << 20)..(8 << 20) + step + 4096, (20 << 20)..(32 << 20)];
+    target.fill_all(&ranges, &GO).unwrap();
+    let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    assert_eq!(target.written().bytes(), all);
+    let Some(Member::Memory(member)) = target.engine_mut().member_mut(MemberIndex(0)) else {
+        panic!("a member in memory");
+    };
+    for (block, bytes) in (0..).zip(member.bytes_mut().chunks(4096)) {
+        let is_within = ranges.iter().any(|range| range.contains(&(block * 4096)));
+        assert_eq!(bytes.iter().any(|byte| *byte != 0), is_within, "{block}");
     }
 }
 

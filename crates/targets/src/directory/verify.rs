@@ -107,3 +107,58 @@ fn compare(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+    use std::sync::Arc;
+
+    use raidlab_workload::SeededBytes;
+
+    use super::*;
+
+    static GO: AtomicBool = AtomicBool::new(false);
+
+    /// Files of lengths about those of the pieces that are made and compared at once: all of each is made, and all of
+    /// it is compared, with how long it is.
+    #[test]
+    fn every_byte_is_made_and_compared() {
+        let directory = std::env::temp_dir().join(format!("raidlab-verify-{}", std::process::id()));
+        std::fs::create_dir(&directory).expect("a new directory");
+        let step = STEP as u64;
+        for len in [0, 1, 4_097, step - 1, step, step + 1, 2 * step + 77] {
+            let bytes = SeededBytes { seed: 5, len };
+            let source = SourceFile { name: format!("{len}").into(), bytes: Arc::new(bytes) };
+            make_sources(&directory, &[source], &GO).expect("made");
+            let path = directory.join(format!("{len}"));
+            let compared = || {
+                let mut file = File::options().read(true).write(true).open(&path).expect("there");
+                let mut memory = (vec![0; STEP], vec![0; STEP]);
+                compare(&mut file, &path, &bytes, &mut memory, &GO)
+            };
+            assert!(compared().is_ok(), "{len}");
+            let wrong = |at: u64| {
+                let error = compared().expect_err("it differs");
+                assert_eq!(error.kind(), EngineErrorKind::Mismatch, "{error}");
+                assert_eq!(error.offset(), Some(at), "{at} of {len}: {error}");
+            };
+            let file = File::options().read(true).write(true).open(&path).expect("there");
+            for at in [0, 1, 4_096, step - 1, step, 2 * step, len.saturating_sub(1)] {
+                let mut byte = [0];
+                if at < len {
+                    file.read_exact_at(&mut byte, at).expect("read");
+                    file.write_all_at(&[!byte[0]], at).expect("written");
+                    wrong(at);
+                    file.write_all_at(&byte, at).expect("written");
+                }
+            }
+            file.set_len(len + 1).expect("longer");
+            wrong(len);
+            if len > 0 {
+                file.set_len(len - 1).expect("shorter");
+                wrong(len - 1);
+            }
+        }
+        std::fs::remove_dir_all(&directory).expect("ours");
+    }
+}

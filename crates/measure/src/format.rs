@@ -217,6 +217,19 @@ mod tests {
             MemberFormat::Md(members) => members,
             other => panic!("{line}: {other}"),
         };
+        // A mode has its own records and no others.
+        for (mode, records) in [
+            ("resync", [false; 3]),
+            ("bitmap", [true, false, false]),
+            ("ppl", [false, true, false]),
+            ("journal", [false, false, true]),
+        ] {
+            let line = format!("level = \"raid5\", members = 3, consistency = \"{mode}\"");
+            let creation = of(&line).creation;
+            let has_bitmap = creation.bitmap != WantedBitmap::None;
+            assert_eq!([has_bitmap, creation.ppl, creation.journal.is_some()], records, "{mode}");
+            assert!(creation.assume_clean, "{mode}: members are filled before");
+        }
         let bitmap = "consistency = \"bitmap\", bitmap_chunk = \"1MiB\"";
         let members = of(&format!("level = \"raid1\", members = 2, {bitmap}"));
         let plan = members.creation.plan().expect("possible");

@@ -178,6 +178,11 @@ fn what_md_does_not_have_runs_without_it() {
             for path in paths(directory, members) {
                 let seen = inspect(&mut open(&path, sizes.members[0]));
                 assert!(seen.seen.is_empty(), "{layout}: {:?}", Version::V1_2);
+                // Behind the data only what keeps redundancy consistent, in a format of its own.
+                let bytes = std::fs::read(&path).expect("there");
+                let data = sizes.capacities[0].bytes() / u64::from(members.max(2) - 1);
+                let behind = bytes.iter().skip(data as usize).any(|byte| *byte != 0);
+                assert_eq!(behind, layout.contains("resync"), "{layout}: behind {data}");
             }
         });
         done.unwrap_or_else(|error| panic!("{layout}: {error}"));

@@ -300,6 +300,30 @@ fn what_nobody_wrote_may_hold_anything() {
     assert_eq!(target.run(all, &GO).unwrap_err().kind(), EngineErrorKind::Mismatch);
 }
 
+/// Each copy of what was written is compared, also those that lie far from the first, where nothing else is known.
+#[test]
+fn all_copies_are_compared_wherever_they_lie() {
+    let chunk = Sectors(128);
+    let raid10 = |members| Layout::new(Level::Raid10, members).with_chunk(chunk);
+    for layout in [raid10(4).with_far(2), raid10(3), Layout::new(Level::Raid1, 3)] {
+        let members = memory_members(layout.members, Sectors(6 * 2048));
+        let engine = Engine::new(&EngineConfig::new(layout.clone()), members).unwrap();
+        let mut target = RawTarget::new(engine, false).unwrap();
+        let at = 17 * chunk.bytes();
+        target.fill(at, chunk.bytes(), &GO).unwrap();
+        let geometry = target.engine().array().geometry().clone();
+        assert!(geometry.copies() > 1);
+        for copy in 0..geometry.copies() {
+            let Place { member, at } = geometry.place(Sector(at / 512 + 9), copy);
+            flip(&mut target, member.0, at.bytes() as usize + 3);
+            let found = target.verify_members(&GO).unwrap();
+            let places: Vec<_> = found.iter().map(|one| (one.member, one.member_offset)).collect();
+            assert_eq!(places, [(Some(member), at.bytes() + 3)], "{layout}: copy {copy}");
+            flip(&mut target, member.0, at.bytes() as usize + 3);
+        }
+    }
+}
+
 /// Ranges are filled to their ends, however long they are, and nothing between them.
 #[test]
 fn all_of_the_ranges_is_filled_and_nothing_else() {

@@ -315,6 +315,9 @@ mod tests {
         // A flash drive, a disk, and one that answers every second.
         assert_eq!([100_000, 8_000_000, 1_000_000_000].map(settled), [128, 2, 1]);
         assert_eq!(settled(1), MOST_PREPARED);
+        // Batches are to take from 10 to 40 ms.
+        let after = |millis| ahead_after(16, Nanos::from_millis(millis));
+        assert_eq!([0, 9, 10, 40, 41, 9_000].map(after), [32, 32, 16, 16, 8, 8]);
         assert_eq!(ahead_at_first(false, 1), MOST_PREPARED);
     }
 }

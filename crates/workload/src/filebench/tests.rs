@@ -122,6 +122,17 @@ fn what_is_open_is_not_deleted_before_it_is_closed() {
     assert_eq!(all(&record).count, 4);
 }
 
+/// Who makes a file has it open.
+#[test]
+fn what_was_made_is_open() {
+    let (set, fd) = (0, 1);
+    let delete = Flowop::Delete { set };
+    let flowops = [Flowop::Create { set, fd }, delete, Flowop::Close { fd }, delete];
+    let (target, _) = run_alone(&flowops, SetSpec { share: 0, ..alike(1, 4096) }, 1, 2);
+    let once = "create =other close =other delete =other";
+    assert_eq!(joined(&target, 0), format!("{once} {once}"));
+}
+
 /// Appends are shorter than they may be; one of nothing counts, and asks for nothing.
 #[test]
 fn an_append_of_nothing_is_one() {
@@ -421,6 +432,8 @@ fn videos_are_sent_at_the_rate_of_events() {
     // Ten events after 10 s: each had a read for nothing and one that waits; an event is good for four more.
     let (_, slow) = run("personality=videoserver size=16MiB threads=8 time=15s rate=1");
     assert_eq!(slow.totals().reads.count, 8 * 2 + 10 * 4);
+    // Who waits for an event, or until the next video is due, waits no longer than the run.
+    assert!(slow.last_done() < Nanos::from_millis(15_100), "{:?}", slow.last_done());
     let least = slow.processes[..8].iter().map(|one| one.phases[0].reads.count).min();
     assert_eq!(least, Some(6), "nobody takes two at once");
     let (_, free) = run("personality=videoserver size=16MiB threads=2 time=1s rate=0");

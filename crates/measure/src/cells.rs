@@ -412,3 +412,76 @@ impl Runner for Cells<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+    use std::sync::atomic::AtomicBool;
+
+    use raidlab_core::Sector;
+    use raidlab_targets::RunDirectory;
+
+    use super::*;
+
+    static GO: AtomicBool = AtomicBool::new(false);
+    const BLOCK: u64 = 4096;
+
+    /// Of which members the first blocks come when they are read one after the other, by what is put there.
+    fn members_read(engine: &mut Engine, files: &RunDirectory) -> Vec<u8> {
+        for member in 0..2 {
+            let at = engine.data_start(MemberIndex(member)).bytes();
+            let file = files.open_member(member).expect("a member");
+            file.write_all_at(&[b'a' + member as u8; 16 * BLOCK as usize], at).expect("written");
+            file.sync_all().expect("synced");
+        }
+        let read = |block| {
+            let mut bytes = [0; BLOCK as usize];
+            engine.read_at(Sector(block * BLOCK / 512), &mut bytes).expect("read");
+            bytes[0]
+        };
+        (0..16).map(read).collect()
+    }
+
+    /// Arrays on member files have the sizes that were planned, though files are as large as the largest member, and
+    /// keep redundancy and choose copies as the study says, with md's metadata and without.
+    #[test]
+    fn arrays_are_those_of_the_study() {
+        let turns = "policy = \"gmirror-round-robin\"";
+        let resync = "consistency = \"resync\"";
+        let layouts = [
+            "level = \"single\"".to_string(),
+            "level = \"raid0\", members = 2".into(),
+            format!("level = \"raid3\", members = 3, {resync}"),
+            format!("level = \"raid5\", members = 3, {resync}"),
+            "level = \"raid1\", members = 2".into(),
+            format!("level = \"raid1\", members = 2, {resync}"),
+            format!("level = \"raid1\", members = 2, {turns}"),
+            format!("level = \"raid1\", members = 2, {turns}, {resync}"),
+        ];
+        let all: Vec<String> = layouts.iter().map(|layout| format!("{{ {layout} }}")).collect();
+        let text = format!(
+            "title = \"t\"\nprocesses = [1]\nlayouts = [{}]\n\
+             drives = [{{ name = \"d\", model = \"nas-8tb-7200\", count = 3 }}]\n\
+             workloads = [{{ kind = \"dd-read\", size = \"1MiB\", block = \"64KiB\" }}]\n",
+            all.join(", ")
+        );
+        let study = raidlab_study::parse(&text, "study.toml").expect("a study");
+        let sizes = Sizes::of(&study).expect("sizes");
+        let made = RunDirectory::create(&std::env::temp_dir(), 3, sizes.file).expect("files");
+        let drives = Drives::Files(made);
+        let mut cells = Cells::new(&study, &drives, &sizes, &GO);
+        let Drives::Files(files) = &drives else { unreachable!("files") };
+        for (index, layout) in layouts.iter().enumerate() {
+            let mut engine = cells.engine(index).expect(layout);
+            assert_eq!(engine.array().capacity(), sizes.capacities[index], "{layout}");
+            let wanted = study.layouts[index].settings.consistency;
+            let Volume::Flat(array) = engine.array() else { panic!("{layout}: one level") };
+            assert_eq!(array.consistency(), wanted, "{layout}");
+            if layout.contains("raid1") {
+                let read = members_read(&mut engine, files);
+                let takes_turns = read.contains(&b'a') && read.contains(&b'b');
+                assert_eq!(takes_turns, layout.contains(turns), "{layout}: {read:?}");
+            }
+        }
+    }
+}

@@ -388,10 +388,16 @@ mod tests {
         format!("{} threads{counted}: {}", group.threads, flowops.join("; "))
     }
 
+    fn check(name: Name, sets: &[String], groups: &[String]) {
+        let found = Personality::new(name, &name.usual());
+        assert_eq!(found.sets.iter().map(set).collect::<Vec<_>>(), sets, "{name:?}");
+        assert_eq!(found.groups.iter().map(group).collect::<Vec<_>>(), groups, "{name:?}");
+    }
+
     /// All that the workload files say of files and threads: `fileserver.f` and the others, at the scale they have
     /// themselves.
     #[test]
-    fn personalities_are_those_of_the_workload_files() {
+    fn servers_are_those_of_the_workload_files() {
         let read = "open 0 1; read-whole 1 by 1m; close 1";
         let reads = |times| vec![read; times].join("; ");
         let big = |files: &str| format!("bigfileset: {files} a directory");
@@ -428,6 +434,14 @@ mod tests {
                     reads(5)
                 )],
             ),
+        ] {
+            check(name, &sets, &groups);
+        }
+    }
+
+    #[test]
+    fn databases_and_videos_are_those_of_the_workload_files() {
+        for (name, sets, groups) in [
             (
                 Name::Oltp,
                 vec![
@@ -458,9 +472,7 @@ mod tests {
                 ],
             ),
         ] {
-            let found = Personality::new(name, &name.usual());
-            assert_eq!(found.sets.iter().map(set).collect::<Vec<_>>(), sets, "{name:?}");
-            assert_eq!(found.groups.iter().map(group).collect::<Vec<_>>(), groups, "{name:?}");
+            check(name, &sets, &groups);
         }
         assert_eq!(Name::Videoserver.usual().rate, 96, "events a second");
         assert_eq!(Name::Oltp.usual().rate, 0, "no limit");

@@ -281,13 +281,18 @@ mod tests {
     /// One round that does not tell the first figure is enough, whatever else it tells.
     #[test]
     fn one_round_that_was_too_short_is_told() {
+        let text = "title = \"t\"\ndrives = [{ name = \"d\", model = \"nas-8tb-7200\", count = 1 }]\n\
+                    layouts = [{ level = \"single\" }]\n\
+                    workloads = [{ kind = \"dd-read\", size = \"1MiB\" }]\n";
+        let study = raidlab_study::parse(text, "t.toml").expect("a study");
+        let key = cells(&study)[0];
         let sample = |first: Option<f64>| {
             let rebuild = Rebuild { elapsed: Nanos(1), done: 1.0 };
             Sample { values: vec![first, Some(2.0)], ..Sample::of_rebuild(1.0, rebuild) }
         };
         let told = |values: &[Option<f64>]| {
             let samples: Vec<Sample> = values.iter().map(|one| sample(*one)).collect();
-            too_short(&samples)
+            too_short(&study, &key, &samples)
         };
         assert_eq!(told(&[Some(1.0), Some(1.0), Some(1.0)]), None);
         for (short, values) in

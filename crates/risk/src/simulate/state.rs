@@ -226,4 +226,62 @@ mod tests {
         assert!((ratio(0) * 3.0 - 1.0).abs() < 1e-9, "{}", ratio(0));
         assert!((ratio(1) - 1.0).abs() < 1e-9, "{}", ratio(1));
     }
+
+    /// A spare stands in at once and is away until a person has brought another; who finds none waits for whoever is
+    /// there first.
+    #[test]
+    fn a_spare_stands_in_once_until_it_is_replaced() {
+        let layout = "raid6(8)".parse().expect("one");
+        let mut array = Array::new(&layout, raidlab_core::Sectors(1 << 30)).expect("fits");
+        let replace = crate::span::Span::Fixed(72.0);
+        let model = Model { spares: 1, replace, ..Model::plain(0.05, 10.0) };
+        let mut state = State::new(&model, &mut array, 1.0);
+        let lost = |state: &mut State, array: &mut Array, drive: u16, now: f64| {
+            state.now = now;
+            let units = Units { replace: 0.5, rebuild: 0.5 };
+            state.lose((&model, array), drive, units, false);
+            let down = &state.down[state.down.len() - 1];
+            (down.rebuild_from, down.back_at)
+        };
+        assert_eq!(lost(&mut state, &mut array, 0, 100.0), (100.0, 110.0), "the spare");
+        assert_eq!(
+            lost(&mut state, &mut array, 1, 130.0),
+            (172.0, 182.0),
+            "the one that comes for the first"
+        );
+        // Only now both are back, and the place of the second is filled at 202.
+        (0..2).for_each(|_| drop(state.bring_back(&mut array, 0)));
+        assert_eq!(
+            lost(&mut state, &mut array, 2, 210.0),
+            (210.0, 220.0),
+            "the one that came for the second"
+        );
+        assert!(state.swaps.is_empty(), "nobody pulls a wrong one");
+    }
+
+    /// What is not read yet is all of it until the rebuild begins, and falls evenly to nothing at its end.
+    #[test]
+    fn a_rebuild_reads_evenly_from_when_it_begins() {
+        let layout = "raid5(4)".parse().expect("one");
+        let mut array = Array::new(&layout, raidlab_core::Sectors(1 << 30)).expect("fits");
+        let replace = crate::span::Span::Fixed(10.0);
+        let model = Model { replace, ..Model::plain(0.05, 20.0) };
+        let mut state = State::new(&model, &mut array, 1.0);
+        assert_eq!(state.unread(30.0), 0.0, "nothing is rebuilt");
+        let units = Units { replace: 0.5, rebuild: 0.5 };
+        state.lose((&model, &mut array), 0, units, false);
+        for (now, until, hours) in [
+            (0.0, 30.0, 20.0),
+            (0.0, 10.0, 10.0),
+            (0.0, 4.0, 4.0),
+            (10.0, 30.0, 10.0),
+            (10.0, 20.0, 7.5),
+            (20.0, 30.0, 2.5),
+            (5.0, 20.0, 12.5),
+            (20.0, 99.0, 2.5),
+        ] {
+            state.now = now;
+            assert!((state.unread(until) - hours).abs() < 1e-9, "{now} to {until}");
+        }
+    }
 }

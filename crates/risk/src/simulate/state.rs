@@ -250,7 +250,8 @@ mod tests {
             "the one that comes for the first"
         );
         // Only now both are back, and the place of the second is filled at 202.
-        (0..2).for_each(|_| drop(state.bring_back(&mut array, 0)));
+        let back = [state.bring_back(&mut array, 0), state.bring_back(&mut array, 0)];
+        assert_eq!(back, [0, 1]);
         assert_eq!(
             lost(&mut state, &mut array, 2, 210.0),
             (210.0, 220.0),

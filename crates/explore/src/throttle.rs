@@ -366,4 +366,104 @@ mod tests {
         assert_eq!((tail_at(&curve, 100.0), tail_at(&curve, 101.0)), (Some(10.0), None));
         assert!((tail_at(&curve, 31.622_776_601_683_79).expect("between") - 20.0).abs() < 1e-9);
     }
+
+    /// md's own figures are among the settings: 1,000 to 200,000 KiB a second of each member, and 32 pieces in flight;
+    /// ZFS's least times are 1 and 3 of each 5 s. All go from the slowest rebuild to the fastest.
+    #[test]
+    fn settings_have_the_defaults_of_their_systems() {
+        let alone = Nanos(10_000_000);
+        let of = |policy: Policy| policy.settings(alone);
+        for (policy, one) in
+            [(Policy::Md, Setting::Least as fn(u64) -> Setting), (Policy::MdMax, Setting::Most)]
+        {
+            let settings = of(policy);
+            assert_eq!((settings[0], settings[settings.len() - 1]), (one(1_000), one(200_000)));
+        }
+        assert!(of(Policy::MdDepth).contains(&Setting::Depth(32)));
+        assert_eq!(of(Policy::ZfsLike), [Setting::Share(20), Setting::Share(60)]);
+        assert_eq!(of(Policy::MclockLike).last(), Some(&Setting::Share(100)));
+        let figure = |setting: &Setting| match *setting {
+            Setting::Least(rate) | Setting::Most(rate) => rate,
+            Setting::Depth(depth) => u64::from(depth),
+            Setting::Share(share) => u64::from(share),
+            Setting::Target(target) => target.0,
+        };
+        for policy in Policy::ALL {
+            let figures: Vec<u64> = of(policy).iter().map(figure).collect();
+            assert!(figures.windows(2).all(|pair| pair[0] < pair[1]), "{policy:?}: {figures:?}");
+            let commands = of(policy).into_iter().all(|one| one.command().is_some());
+            assert_eq!(commands, policy.is_of_md(), "{policy:?}");
+        }
+        let names = Policy::ALL.map(Policy::name);
+        assert_eq!(names, ["md", "md-max", "md-6.16", "mclock-like", "zfs-like", "feedback"]);
+    }
+
+    /// The kernel's names of its settings; its rates are KiB a second, the model's bytes. A least above the most lifts
+    /// the most, a most below the least lowers the least.
+    #[test]
+    fn settings_are_set_as_the_kernel_has_them() {
+        let told =
+            [Setting::Least(5_000), Setting::Most(50_000), Setting::Depth(16), Setting::Share(30)]
+                .map(|one| (one.in_words(), one.command().unwrap_or_default()));
+        let expected = [
+            ("speed_limit_min 5000", "sysctl dev.raid.speed_limit_min=5000"),
+            ("speed_limit_max 50000", "sysctl dev.raid.speed_limit_max=50000"),
+            ("sync_io_depth 16", "sysctl dev.raid.sync_io_depth=16"),
+            ("30 % of the time", ""),
+        ];
+        assert_eq!(told, expected.map(|(words, command)| (words.to_owned(), command.to_owned())));
+        let target = Setting::Target(Nanos(12_345_678));
+        assert_eq!((target.in_words().as_str(), target.command()), ("p99 of 12.3 ms", None));
+        let pacing = |setting: Setting| setting.pacing().expect("is one");
+        let plain = Pacing::default();
+        assert_eq!((plain.least, plain.most), (1_000 * 1_024, 200_000 * 1_024), "md's own");
+        for (setting, least, most) in [
+            (Setting::Least(5_000), 5_000, 200_000),
+            (Setting::Least(300_000), 300_000, 300_000),
+            (Setting::Most(50_000), 1_000, 50_000),
+            (Setting::Most(500), 500, 500),
+        ] {
+            let found = pacing(setting);
+            assert_eq!((found.least, found.most), (least * 1_024, most * 1_024), "{setting:?}");
+        }
+        assert_eq!(pacing(Setting::Depth(16)).rule, PacingRule::Depth(16));
+        assert_eq!(pacing(Setting::Share(30)).rule, PacingRule::Share(30));
+        assert_eq!((pacing(Setting::Share(30)).least, target.pacing()), (plain.least, None));
+        let told = [0.000_25, 0.009_994, 0.012_34, 0.0994, 0.5].map(milliseconds);
+        assert_eq!(told, ["0.25 ms", "9.99 ms", "12.3 ms", "99.4 ms", "500 ms"]);
+    }
+
+    /// A tenth is what chance makes; a point above the line between the ends is no knee.
+    #[test]
+    fn knees_are_below_the_line_and_beyond_chance() {
+        let bent = |wide: f64, high: f64| {
+            let point = |hours: f64, tail: f64| (10.0 * wide.powf(hours), 10.0 * high.powf(tail));
+            knee(&[point(1.0, 0.0), point(0.5, 0.1), point(0.25, 0.2), point(0.0, 1.0)])
+        };
+        assert_eq!(bent(4.0, 4.0), Some(2));
+        assert_eq!((bent(1.11, 4.0), bent(1.09, 4.0)), (Some(2), None));
+        assert_eq!((bent(4.0, 1.11), bent(4.0, 1.09)), (Some(2), None));
+        let above = [(40.0, 10.0), (20.0, 35.0), (10.0, 40.0)];
+        assert_eq!(knee(&above), None);
+        assert_eq!(knee(&[(40.0, 40.0), (20.0, 15.0), (10.0, 10.0)]), None, "faster and shorter");
+        // In any order.
+        assert_eq!(knee(&[(10.0, 40.0), (20.0, 11.0), (40.0, 10.0)]), Some(1));
+    }
+
+    /// Who takes half of the time to answer is better, who takes twice as long is worse; what lies around 1 is neither.
+    #[test]
+    fn intervals_that_hold_one_decide_nothing() {
+        let of = |low: f64, high: f64| PairedRatio { mean: (low * high).sqrt(), low, high };
+        let told = [of(0.4, 0.6), of(1.5, 2.5), of(0.9, 1.2), of(0.5, 1.0), of(1.0, 2.0)];
+        assert_eq!(told.map(|one| one.is_better()), [true, false, false, false, false]);
+        assert_eq!(told.map(|one| one.is_worse()), [false, true, false, false, false]);
+        // Feedback's p99 is half of the other's at the same time, whatever the seed.
+        let run = |hours, tail| Outcome { hours, tail, rate: 1.0 };
+        let ours = [run(10.0, 5.0), run(10.0, 10.0), run(10.0, 15.0)];
+        let theirs = ours.map(|one| run(10.0, one.tail * 2.0));
+        let found = at_equal_time(&[&ours], &theirs).expect("three");
+        assert!((found.mean - 0.5).abs() < 1e-9 && found.is_better(), "{found:?}");
+        let turned = at_equal_time(&[&theirs], &ours).expect("three");
+        assert!((turned.mean - 2.0).abs() < 1e-9 && turned.is_worse(), "{turned:?}");
+    }
 }

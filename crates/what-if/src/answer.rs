@@ -277,3 +277,83 @@ fn cell(glance: &Glance<'_>) -> Value {
         "words": glance.words,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is at work for four fifths of the time holds a layout up; below a half requests wait for each other.
+    #[test]
+    fn what_holds_a_layout_up_is_told_by_how_busy_it_is() {
+        let told =
+            |resource: &str, busy: f64| limit(&Bottleneck { resource: resource.to_owned(), busy });
+        for busy in [0.8, 0.97] {
+            assert!(told("member 2", busy).starts_with("limited by member 2, at work "), "{busy}");
+            assert!(told("cpu", busy).starts_with("limited by the modelled host"), "{busy}");
+        }
+        for busy in [0.5, 0.79] {
+            let words = told("member 2", busy);
+            assert!(
+                words.starts_with("nothing is at work all the time; most member 2, "),
+                "{words}"
+            );
+            assert!(told("cpu", busy).starts_with("nothing is at work all the time"), "{busy}");
+        }
+        let words = told("member 2", 0.49);
+        assert!(
+            words.starts_with("nothing is at work for half of the time (most member 2, "),
+            "{words}"
+        );
+        assert!(words.contains("49"), "{words}");
+    }
+
+    #[test]
+    fn losses_and_fields_in_words() {
+        assert_eq!(
+            [0, 1, 2].map(survives),
+            ["no lost drive", "any 1 lost drive", "any 2 lost drives"]
+        );
+        let of = |layout: &str| {
+            let layout: Layout = layout.parse().expect("a layout");
+            (drawn(&layout), lost(&layout))
+        };
+        let (words, member) = of("raid10(4) far2 chunk=64K");
+        assert_eq!(
+            words,
+            "Each field is a chunk of 64KiB. Each further copy begins another half of the drive further in; rows between are left out."
+        );
+        assert_eq!(member, Some(0));
+        assert!(of("raid10(4) far3").0.contains("begins another 1/3 of the drive further in"));
+        for plain in ["raid10(4)", "raid10(4) offset2", "raid5(4)", "raid0(2)"] {
+            assert_eq!(
+                of(plain),
+                ("Each field is a chunk of 512KiB.".to_owned(), Some(0)),
+                "{plain}"
+            );
+        }
+        assert!(
+            of("linear(2)").0.ends_with(" Drives are drawn as if they ended after the last row.")
+        );
+        assert!(of("raid1(2)").0.starts_with("Each field is a piece of "), "{:?}", of("raid1(2)"));
+        assert!(of("raid5+0(2x3)").0.starts_with("Each field is a piece of "));
+    }
+
+    #[test]
+    fn rows_are_of_what_the_page_shows() {
+        let titles =
+            ["mib_per_s", "iops", "latency_mean_ms", OWN_P99, P99].map(|metric| title((metric, 4)));
+        let expected = [
+            "Throughput",
+            "Operations a second",
+            "Latency, mean",
+            "Latency, 99 of 100 within",
+            "Latency, 99 of 100 within",
+        ];
+        assert_eq!(titles, expected.map(Some));
+        assert_eq!(
+            (title((REBUILD, 0)), title((REBUILD, 1))),
+            (Some("Rebuild alone"), Some("Rebuild beside this work"))
+        );
+        assert_eq!(title(("cpu_s", 4)), None);
+    }
+}

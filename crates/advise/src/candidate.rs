@@ -516,4 +516,90 @@ mod tests {
         );
         assert!(of("raid0(4)").is_empty() && of("raid5+0(2x3)").is_empty());
     }
+
+    /// All of so many drives, by the names that docs/answers.md has: raid0, mirrors of four at most, raid5 and raid6,
+    /// raid10 near, far and offset, of three copies by threes, and stripes over equal groups of parity.
+    #[test]
+    fn all_layouts_of_so_many_drives_are_offered_once() {
+        for drives in 2..=12_u16 {
+            let mut asked = wanted(drives);
+            (asked.spares, asked.limits.survive, asked.chunks) = (0, 0, vec![Sectors(1024)]);
+            let mut expected = vec![format!("raid0({drives})")];
+            expected.extend((drives <= 4).then(|| format!("raid1({drives})")));
+            if drives >= 3 {
+                expected.push(format!("raid5({drives})"));
+                let copies = ["", " far2", " offset2"];
+                expected.extend(copies.map(|copies| format!("raid10({drives}){copies}")));
+            }
+            expected.extend((drives >= 4).then(|| format!("raid6({drives})")));
+            expected
+                .extend([6, 9, 12].contains(&drives).then(|| format!("raid10({drives}) near3")));
+            for (groups, of) in
+                (2..=drives).flat_map(|groups| (3..=drives).map(move |of| (groups, of)))
+            {
+                if groups * of == drives {
+                    expected.push(format!("raid5+0({groups}x{of})"));
+                    expected.extend((of >= 4).then(|| format!("raid6+0({groups}x{of})")));
+                }
+            }
+            let found = candidates(&asked);
+            let mut found: Vec<String> = found.all.iter().map(ToString::to_string).collect();
+            (found.sort_unstable(), expected.sort_unstable());
+            assert_eq!(found, expected, "{drives} drives");
+        }
+    }
+
+    /// What costs just as much as there is, or takes as many watts, is within the limit; spares cost as members do.
+    #[test]
+    fn limits_of_money_and_watts_may_be_met_exactly() {
+        let left = |budget: Option<(f64, f64)>, watts: Option<(f64, f64)>| {
+            let mut asked = wanted(6);
+            asked.drives = 4..=6;
+            (asked.limits.budget, asked.limits.watts) = (budget, watts);
+            let found = candidates(&asked);
+            let most = found.all.iter().map(Candidate::drives).max();
+            let reasons = found.dropped.iter().map(|one| one.reason.clone()).collect::<Vec<_>>();
+            (most, reasons.join("; "))
+        };
+        assert_eq!(left(Some((1_000.0, 200.0)), None).0, Some(5));
+        assert_eq!(left(Some((999.0, 200.0)), None).0, Some(4));
+        assert_eq!(left(None, Some((40.0, 8.0))).0, Some(5));
+        let (most, why) = left(Some((1_200.0, 200.0)), Some((39.0, 8.0)));
+        assert_eq!(most, Some(4));
+        assert!(why.contains("take more than 39 W, at 8.0 W a drive"), "{why}");
+        assert!(
+            left(Some((999.0, 200.0)), None).1.contains("cost more than 999, at 200.00 a drive")
+        );
+        assert_eq!(left(Some((1e9, 200.0)), Some((1e9, 8.0))).0, Some(6));
+    }
+
+    /// mdadm's bitmap has a bit for 64 MiB; space is that of drives with data, less what metadata take.
+    #[test]
+    fn what_is_modelled_is_what_mdadm_makes() {
+        let of =
+            |name: &str, mode| Candidate { layout: name.parse().expect("one"), spares: 1, mode };
+        let Consistency::Bitmap { chunk } = of("raid5(4)", Mode::Bitmap).settings().consistency
+        else {
+            panic!("a bitmap")
+        };
+        assert_eq!(chunk.bytes(), 64 << 20);
+        assert_eq!(of("raid5(4)", Mode::None).settings().consistency, Consistency::None);
+        let member = Sectors(8_000_000_000_000 / 512);
+        for (name, data) in [
+            ("raid5(4)", 3.0),
+            ("raid6(8)", 6.0),
+            ("raid1(3)", 1.0),
+            ("raid10(5)", 2.5),
+            ("raid10(6) near3", 2.0),
+            ("raid6+0(2x6)", 8.0),
+            ("raid0(7)", 7.0),
+        ] {
+            let one = of(name, Mode::None);
+            let share = one.usable(member).expect("fits") as f64 / 8e12 / data;
+            assert!((0.999..=1.0).contains(&share), "{name}: {share}");
+            assert_eq!(one.drives(), one.layout.drives() + 1, "{name} and a spare");
+        }
+        assert_eq!(of("raid5(4)", Mode::None).usable(Sectors(0)), None);
+        assert_eq!(terabytes(18_249_000_000_000), "18.2 TB", "as drives are sold");
+    }
 }

@@ -151,4 +151,50 @@ mod tests {
         assert_eq!(machine.drives[1].bytes, 4_000_787_030_016);
         assert!(Machine::read("no", "").is_err() && Machine::read("{}", "").is_err());
     }
+
+    /// Sticks are no members; of two kinds of drives the one there is more of; what is mounted stays what it is, and
+    /// what an array lies on may be taken, unless something else of it is mounted.
+    #[test]
+    fn drives_that_could_be_members() {
+        let disk = |name: &str, bytes: u64, rotates: bool, children: &str| {
+            format!(
+                "{{\"name\":\"{name}\",\"type\":\"disk\",\"size\":{bytes},\"rota\":{rotates},\"model\":null,\
+                 \"mountpoint\":null,\"children\":[{children}]}}"
+            )
+        };
+        let part = |kind: &str, point: &str| {
+            format!("{{\"name\":\"x\",\"type\":\"{kind}\",\"mountpoint\":{point}}}")
+        };
+        let usable = |disks: &[String]| -> Vec<String> {
+            let text = format!("{{\"blockdevices\":[{}]}}", disks.join(","));
+            let machine = Machine::read(&text, "").expect("JSON");
+            machine.usable().iter().map(|one| one.name.clone()).collect()
+        };
+        let tb = 1_000_000_000_000;
+        let stick = disk("stick", 31_999_999_999, true, "");
+        assert_eq!(usable(&[stick, disk("card", 32_000_000_000, true, "")]), ["card"]);
+        let (turns, flash) = (disk("a", tb, true, ""), disk("b", tb, false, ""));
+        assert_eq!(usable(&[turns.clone(), flash.clone()]), ["a"], "as many of both");
+        assert_eq!(usable(&[turns.clone(), flash, disk("c", tb, false, "")]), ["b", "c"]);
+        let mounted = part("part", "\"/home\"");
+        let both = [part("raid5", "null"), mounted.clone()].join(",");
+        let reversed = [mounted.clone(), part("raid5", "null")].join(",");
+        let kinds = [
+            part("raid1", "\"/srv\""),
+            part("linear", "null"),
+            part("part", "null"),
+            mounted,
+            both,
+            reversed,
+        ];
+        let disks: Vec<String> = kinds
+            .iter()
+            .zip(["r", "l", "p", "m", "rm", "mr"])
+            .map(|(kind, name)| disk(name, tb, true, kind))
+            .collect();
+        assert_eq!(usable(&disks), ["r", "l", "p"]);
+        let stat = "md127 : inactive sdb[0](S)\nmd1 : active (auto-read-only) raid1 sdd1[1](F) sdc1[0]\n\
+                    md2 : active linear sdx[0]\n";
+        assert_eq!(arrays(stat), ["md1 raid1 sdc1 sdd1", "md2 linear sdx"]);
+    }
 }

@@ -394,4 +394,97 @@ mod tests {
             assert!(!wanted.profile.flushes(), "between its writes it does not");
         }
     }
+
+    /// What is counted: bytes, bytes that are read, requests, a workload's own figure or one over it; several parts by
+    /// their geometric mean, tails by the worst.
+    #[test]
+    fn figures_are_what_people_count() {
+        use raidlab_workload::{Better, Metric};
+        let mut wanted = made_up::wanted(4, "nas-8tb-7200", "backup");
+        let sample = |rate: u64, p99: u64, values: &[f64]| Sample {
+            values: values.iter().map(|value| Some(*value)).collect(),
+            last_done: Nanos(2_000_000_000),
+            bytes_written: rate * 250_000,
+            ..made_up::sample(rate, p99)
+        };
+        let of = |samples: [(u64, u64, &[f64]); 2]| {
+            let samples = samples.iter().enumerate();
+            let healthy = samples.map(|(part, (rate, p99, values))| {
+                (part, State::Healthy, sample(*rate, *p99, values))
+            });
+            Measured { samples: healthy.collect() }
+        };
+        let measured = of([(800, 30, &[]), (200, 50, &[])]);
+        let near = |found: Option<f64>, expected: f64| {
+            let found = found.expect("measured");
+            assert!((found / expected - 1.0).abs() < 1e-9, "{found}, not {expected}");
+        };
+        let healthy = State::Healthy;
+        near(measured.rate(&wanted, 0, healthy), 400e6);
+        near(measured.speed(&wanted, healthy), 200e6);
+        near(measured.slowest(&wanted, "MB/s"), 100e6);
+        near(measured.tail(&wanted, healthy), 0.05);
+        assert_eq!((measured.requests(), measured.slowest(&wanted, "I/O/s")), (1_000, None));
+        assert_eq!(measured.speed(&wanted, State::Degraded), None);
+        wanted.profile.parts[0].counted = Counted::Read;
+        near(measured.rate(&wanted, 0, healthy), 300e6);
+        wanted.profile.parts[0].counted = Counted::Operations;
+        near(measured.rate(&wanted, 0, healthy), 400.0);
+        let metric = |unit, better| Metric { name: "m", unit, better };
+        let own = of([(1, 30, &[8.0, 12.0]), (200, 5, &[])]);
+        wanted.profile.parts[0].counted = Counted::Metric(metric("MB/s", Better::Higher), Some(1));
+        near(own.rate(&wanted, 0, healthy), 8.0);
+        // Megabytes of its own are bytes where a limit is in them; its own p99 is in milliseconds.
+        near(own.slowest(&wanted, "MB/s"), 8e6);
+        near(own.tail(&wanted, healthy), 0.012);
+        wanted.profile.parts[0].counted = Counted::Metric(metric("s", Better::Lower), None);
+        near(own.rate(&wanted, 0, healthy), 0.125);
+        near(own.tail(&wanted, healthy), 0.03);
+    }
+
+    /// Beside several parts a rebuild goes on in all of their time: hours for all that was done in it.
+    #[test]
+    fn a_rebuild_beside_several_parts_goes_on_through_all() {
+        let mut wanted = made_up::wanted(4, "nas-8tb-7200", "vm");
+        let seen = beside(&[(10.0, 3e-4), (30.0, 1e-4)]);
+        let loaded = 40.0 / 4e-4 / 3_600.0;
+        let idle = idle_rebuild(&wanted.drive, wanted.member());
+        for busy in [0.0, 0.25, 1.0] {
+            wanted.busy = busy;
+            let hours = seen.rebuild(&wanted).expect("redundant");
+            let expected = 1.0 / ((1.0 - busy) / idle + busy / loaded);
+            assert!((hours / expected - 1.0).abs() < 1e-6, "{busy}: {hours}, {expected}");
+        }
+    }
+
+    /// Work is made to fit on the smallest array of a look; large requests are half as many, but not too few.
+    #[test]
+    fn work_is_as_long_as_it_is_asked_for() {
+        let plans = ["raid0(4)", "raid6(4)"]
+            .map(|name| Plan { layout: name.parse().expect("one"), mode: Mode::None });
+        let made = |work: &str, requests: u64, first: usize| {
+            let wanted = made_up::wanted(4, "nas-8tb-7200", work);
+            let study = study(&wanted, &plans[first..], requests).expect("a study");
+            assert_eq!(study.drives[0].count, 4);
+            format!("{:?}", study.workloads[0])
+        };
+        // The four streams of `nas` share the requests, and those of `vm` are eight.
+        for (work, requests, each) in
+            [("nas", 3_000, 375), ("nas", 90, 25), ("vm", 3_000, 375), ("vm", 8, 8)]
+        {
+            let text = made(work, requests, 0);
+            assert!(text.contains(&format!("number_ios: {each},")), "{work} {requests}: {text}");
+        }
+        let wanted = made_up::wanted(4, "nas-8tb-7200", "capture");
+        let many = Wanted { streams: 128, ..wanted };
+        let size = |first: usize| {
+            let study = study(&many, &plans[first..], 3_000).expect("a study");
+            let text = format!("{:?}", study.workloads[0]);
+            let (_, rest) = text.split_once(" size: Some(Bytes(").expect("a size");
+            rest.split(')').next().and_then(|digits| digits.parse::<u64>().ok()).expect("bytes")
+        };
+        assert_eq!(size(0), size(1), "both fit on raid6");
+        let share = size(0) as f64 * 128.0 / 16e12;
+        assert!((0.88..=0.901).contains(&share), "{share}");
+    }
 }

@@ -323,4 +323,62 @@ mod tests {
             assert!((step(at) - sign * libm::log(2.0)).abs() < 1e-9, "{:?}", Objective::ALL[at]);
         }
     }
+
+    /// docs/answers.md, "How it is decided": what nobody minds, and what other causes dominate.
+    #[test]
+    fn steps_are_those_of_the_docs() {
+        let steps = Objective::ALL.map(Objective::step);
+        assert_eq!(steps, [1.05, 1.10, 1.05, 1.5, 1.05, 1.05]);
+        assert_eq!(Objective::ALL.map(Objective::index), [0, 1, 2, 3, 4, 5]);
+        let names = Objective::ALL.map(Objective::name);
+        assert_eq!(names, ["speed", "degraded p99", "capacity", "risk", "price", "watts"]);
+        assert_eq!(LEAST_RISK, 1e-5);
+        // Nobody prefers data that are gone to a p99 that is ten times as long.
+        let tail = |times: f64| Objective::Tail.steps(times);
+        assert!(tail(NO_TAIL) > 1.9 * tail(10.0));
+        let free =
+            Figures { speed: 1.0, tail: 1.0, capacity: 1.0, risk: 0.1, price: 0.0, watts: 0.0 };
+        assert_eq!(free.costs()[4..], [0.0, 0.0], "nobody named any");
+    }
+
+    /// Just a step is no difference, on either side.
+    #[test]
+    fn a_difference_of_a_step_is_none() {
+        let one = of(5.0, 5.0);
+        assert!(dominates(&one, &of(3.0, 6.0)), "worse by a step, better by two");
+        assert!(!dominates(&one, &of(3.0, 6.001)) && !dominates(&one, &of(4.0, 5.0)));
+        assert!(!dominates(&one, &one) && !dominates(&of(3.0, 6.0), &one));
+        assert_eq!((distance(&one, &of(3.0, 6.0)), distance(&of(3.0, 6.0), &one)), (2.0, 2.0));
+    }
+
+    /// Of drawn costs the front is what no better one dominates, the best first; what fills it up are the best others.
+    #[test]
+    fn fronts_of_drawn_costs_are_what_they_are_said_to_be() {
+        let mut random = raidlab_random::Random::new(5);
+        for _ in 0..200 {
+            let count = 1 + random.below(12) as usize;
+            let mut draw = || random.below(60) as f64 / 4.0;
+            let costs: Vec<Costs> = (0..count).map(|_| of(draw(), draw())).collect();
+            let of_score = |at: &usize| score(&costs[*at], &WEIGHTS);
+            let found = front(&costs, &WEIGHTS);
+            let scores: Vec<f64> = found.iter().map(of_score).collect();
+            assert!(scores.is_sorted());
+            for at in 0..count {
+                let is_beaten = found.iter().any(|one| {
+                    of_score(one) <= of_score(&at) && dominates(&costs[*one], &costs[at])
+                });
+                assert_eq!(found.contains(&at), !is_beaten, "{at} of {costs:?}");
+            }
+            let kept = keep(&costs, &WEIGHTS, count);
+            let all: std::collections::BTreeSet<usize> = kept.iter().copied().collect();
+            assert_eq!((kept.len(), all.len(), kept[0]), (count, count, found[0]), "each once");
+            if found.len() < count {
+                // One more than the front: the best of the others.
+                let more = keep(&costs, &WEIGHTS, found.len() + 1);
+                let others = (0..count).filter(|at| !found.contains(at));
+                let best = others.map(|at| of_score(&at)).fold(f64::INFINITY, f64::min);
+                assert_eq!(of_score(&more[found.len()]), best, "{costs:?}");
+            }
+        }
+    }
 }

@@ -195,4 +195,33 @@ mod tests {
         );
         assert_eq!(value(&told("videoserver", 4, 1, 1 << 50), "time"), Some("1s".into()));
     }
+
+    /// filebench's own files (workloads/*.f): threads, and the flowops of a loop that read or write.
+    #[test]
+    fn personalities_are_filebench_s() {
+        for (name, threads, requests) in [
+            ("fileserver", 50, 3),
+            ("varmail", 16, 4),
+            ("webserver", 100, 11),
+            ("webproxy", 100, 6),
+            ("oltp", 200, 1),
+            ("videoserver", 48, 1),
+        ] {
+            let one = ALL.iter().find(|one| one.name == name).expect("there");
+            assert_eq!((one.threads, one.requests), (threads, requests), "{name}");
+            assert_eq!(one.rate.is_some(), name == "videoserver", "{name}");
+            assert!(one.about.contains(&threads.to_string()), "{name}: {}", one.about);
+        }
+        // 96 events of a MiB a second for 48 viewers.
+        assert_eq!(ALL[5].rate, Some(96.0 * f64::from(1 << 20) / 48.0));
+        // About as many reads and writes as are asked for, by whole loops; of oltp twice as many.
+        let loops = |name: &str| {
+            let found = told(name, 10, 6_600, 1 << 40);
+            value(&found, "loops").and_then(|one| one.parse::<u64>().ok()).expect("loops")
+        };
+        let names = ["fileserver", "varmail", "webserver", "webproxy", "oltp"];
+        assert_eq!(names.map(loops), [220, 165, 60, 110, 1_320]);
+        let metric = |name: &str| ALL.iter().find(|one| one.name == name).expect("there").counted();
+        assert_eq!((metric("videoserver"), metric("oltp").unit()), (Counted::Read, "op/s"));
+    }
 }

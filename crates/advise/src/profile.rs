@@ -502,4 +502,98 @@ mod tests {
             "seconds of rates"
         );
     }
+
+    /// What a profile says of itself is what its jobs do.
+    #[test]
+    fn jobs_are_what_their_profiles_say() {
+        let job =
+            |name: &str, part: usize| match Profile::named(name).expect("there").parts[part].job {
+                Job::Fio(job) => job,
+                _ => panic!("{name} is a job of fio"),
+            };
+        for (name, part, says, options) in [
+            ("nas", 0, "7 of 10 requests read, 1 MiB", "rw=rw rwmixread=70 bs=1m end_fsync=1"),
+            ("media", 0, "8 of 10 requests read, 1 MiB", "rw=rw rwmixread=80 bs=1m end_fsync=1"),
+            ("capture", 0, "4 MiB a write, four at once", "rw=write bs=4m iodepth=4 end_fsync=1"),
+            ("backup", 0, "512 KiB to 1 MiB", "rw=write bs=1m end_fsync=1"),
+            ("backup", 1, "random reads of 1 to 4 MiB", "rw=randread bs=2m"),
+            ("surveillance", 0, "4 Mbit/s a camera, 256 KiB a write", "rw=write bs=256k"),
+            ("boot", 0, "16 KiB each 66 ms, half of them written", "rw=randrw rwmixread=50 bs=16k"),
+            (
+                "vm",
+                0,
+                "7 of 10 requests read, 8 KiB, two in flight",
+                "rw=randrw rwmixread=70 bs=8k iodepth=2 fsync=10",
+            ),
+            (
+                "database",
+                0,
+                "7 of 10 requests read, 16 KiB, each write flushed",
+                "rw=randrw rwmixread=70 bs=16k fsync=1",
+            ),
+            ("random-read", 0, "4 KiB, one in flight", "rw=randread bs=4k"),
+        ] {
+            let source = Profile::named(name).expect("there").source;
+            assert!(source.contains(says), "{name}: {source}");
+            let all: Vec<&str> = job(name, part).lines().collect();
+            let others =
+                |line: &&&str| !line.starts_with("numjobs=") && !line.starts_with("thinktime=");
+            let told: Vec<&str> = all.iter().filter(others).copied().collect();
+            assert_eq!(told.join(" "), options, "{name}");
+            assert!(all.contains(&"numjobs={streams}"), "{name}");
+        }
+        // A camera's 4 Mbit/s are what its writes and pauses give; a system need only get a quarter of its own.
+        for (name, share) in [("surveillance", 1.0), ("boot", 0.25)] {
+            let job = job(name, 0);
+            let number = |key: &str| {
+                let line = job.lines().find_map(|line| line.strip_prefix(key)).expect("there");
+                line.trim_end_matches('k').parse::<f64>().expect("a number")
+            };
+            let gives = number("bs=") * 1_024.0 / (number("thinktime=") / 1e6);
+            let demand = Profile::named(name).expect("there").demand(1).expect("a rate");
+            assert!((demand / (gives * share) - 1.0).abs() < 0.05, "{name}: {demand} of {gives}");
+        }
+        assert_eq!(
+            Profile::named("surveillance").expect("there").demand(64),
+            Some(64.0 * 4e6 / 8.0)
+        );
+        let flushing = ["vm", "database"];
+        for profile in profiles() {
+            assert_eq!(
+                profile.flushes(),
+                flushing.contains(&profile.name.as_str()),
+                "{}",
+                profile.name
+            );
+            assert_eq!(
+                profile.demand(3).is_some(),
+                ["surveillance", "boot", "videoserver"].contains(&profile.name.as_str())
+            );
+        }
+    }
+
+    /// Streams share nine tenths of the array and so many requests, at least eight each; random places are all of it.
+    #[test]
+    fn streams_share_the_array_and_the_requests() {
+        let text = |name: &str, streams: u32, requests: u64, space: u64| {
+            let profile = Profile::named(name).expect("there");
+            let Job::Fio(job) = profile.parts[0].job else { panic!("a job of fio") };
+            format!("{:?}", profile.parts[0].of_fio(job, streams, requests, space))
+        };
+        let space = 1_000_000 << 20;
+        for (streams, size, each) in [
+            (1, "90%", 3_000),
+            (4, "22%", 750),
+            (90, "1%", 33),
+            (91, "9890m", 32),
+            (500, "1800m", 8),
+        ] {
+            let told = text("nas", streams, 3_000, space);
+            assert!(told.contains(&format!("\\nsize={size}\\n")), "{streams}: {told}");
+            assert!(told.contains(&format!("number_ios={each}\\n")), "{streams}: {told}");
+            assert!(told.contains(&format!("numjobs={streams}\\n")), "{streams}: {told}");
+        }
+        let random = text("vm", 4, 3_000, space);
+        assert!(random.contains("size=100%") && random.contains("norandommap=1"), "{random}");
+    }
 }

@@ -563,4 +563,38 @@ mod tests {
         asked.streams = 18;
         assert_eq!(violation(&asked, &one.rounds), None);
     }
+
+    /// Whatever misses a limit comes behind all that meet it, by how far it misses it.
+    #[test]
+    fn a_missed_limit_weighs_more_than_anything() {
+        let mut asked = wanted(4, "nas-8tb-7200", "vm");
+        asked.limits.tail = Some(0.02);
+        let all = [named("raid5(4)")];
+        let search = Search::new(&asked, &InTurn, &all, [1.0; 6]);
+        let cost = |rate: u64, p99: u64| {
+            let one = finalist(&asked, "raid5(4)", &[rate], [Some(10), Some(p99)]);
+            score(&search.costs(&one.candidate, &one.rounds, 0.1), &[1.0; 6])
+        };
+        assert!(cost(1, 20) < cost(1_000_000, 21));
+        assert!(cost(1_000_000, 21) < cost(1_000_000, 40) && cost(100, 40) < cost(100, 80));
+    }
+
+    /// Whose data are gone with a drive missing is as good as nothing where a loss is to be survived.
+    #[test]
+    fn what_loses_all_has_no_degraded_p99() {
+        let mut asked = wanted(4, "nas-8tb-7200", "vm");
+        let bare = finalist(&asked, "raid0(4)", &[100], [Some(20), None]);
+        let of = |asked: &Wanted| figures(asked, &bare.candidate, &bare.rounds, 0.1);
+        assert_eq!(of(&asked).tail, 0.02 * NO_TAIL);
+        assert!((of(&asked).speed - 100.0).abs() < 1e-9);
+        asked.limits.survive = 0;
+        assert_eq!(of(&asked).tail, 0.02);
+        assert_eq!(of(&asked).capacity, bare.usable as f64);
+        // Medians of each figure by itself: of seven rounds the fourth.
+        let rounds = [3, 1, 2, 9, 8, 7, 4].map(|rate| {
+            finalist(&asked, "raid0(4)", &[rate * 100], [Some(rate), None]).rounds[0].clone()
+        });
+        let found = figures(&asked, &bare.candidate, &rounds, 0.1);
+        assert!((found.speed - 400.0).abs() < 1e-9 && found.tail == 0.004, "{found:?}");
+    }
 }

@@ -541,4 +541,50 @@ mod tests {
             "not in order"
         );
     }
+
+    /// The better figure is below the other where money and watts count.
+    #[test]
+    fn money_and_watts_in_words() {
+        let wanted = wanted(8, "nas-8tb-7200", "vm");
+        let less = finalist(&wanted, "raid5(4)", &[1], [Some(1), Some(1)]);
+        let mut more = less.clone();
+        more.costs[4] += Objective::Price.steps(1.25);
+        more.costs[5] += Objective::Watts.steps(2.0);
+        let told = |objective, one, other| in_words(&wanted, objective, one, other);
+        assert_eq!(told(Objective::Price, &less, &more), "20 % cheaper");
+        assert_eq!(told(Objective::Price, &more, &less), "25 % dearer");
+        assert_eq!(told(Objective::Watts, &less, &more), "50 % less power");
+        assert_eq!(told(Objective::Watts, &more, &less), "2 times more power");
+    }
+
+    /// Who loses more loses so many times as often; where one is below what is told apart, at least so.
+    #[test]
+    fn losses_are_told_by_who_loses_more() {
+        let wanted = wanted(8, "nas-8tb-7200", "vm");
+        let told = |one: f64, other: f64| {
+            let of = |risk| {
+                let one = finalist(&wanted, "raid5(4)", &[1], [Some(1), Some(1)]);
+                Finalist { risk, ..one }
+            };
+            let mut advice = advice(vec![of(one), of(other)]);
+            advice.risks = [one, other].map(crate::remarks::tests::mission).to_vec();
+            losses(&advice, 0, 1)
+        };
+        assert_eq!(told(0.1, 0.01), "loses the array 10 times as often (1 in 10 against 1 in 100)");
+        assert_eq!(
+            told(0.01, 0.1),
+            "loses the array 10 times more seldom (1 in 100 against 1 in 10)"
+        );
+        assert_eq!(told(0.01, 0.012), "loses the array about as often (1 in 100 against 1 in 80)");
+        let rare = "less than 1 in 100,000";
+        assert_eq!(
+            told(1e-3, 1e-9),
+            format!("loses the array at least 100 times as often (1 in 1,000 against {rare})")
+        );
+        assert_eq!(
+            told(1e-9, 1e-3),
+            format!("loses the array at least 100 times more seldom ({rare} against 1 in 1,000)")
+        );
+        assert_eq!(told(9e-6, 1e-9), format!("both lose the array {rare}: other causes dominate"));
+    }
 }

@@ -291,4 +291,53 @@ mod tests {
         assert!(asked.check().expect_err("fewer").contains("--drives-later"));
         assert!(wanted(4..=4).check().is_ok());
     }
+
+    /// Each contradiction by the flag that is to be changed; what just fits together is no contradiction.
+    #[test]
+    fn ends_of_what_can_be_asked_for_are_right() {
+        let nas = || Profile::named("nas").expect("there");
+        let asked = |drives, change: &dyn Fn(&mut Wanted)| {
+            let mut wanted = Wanted::new(drives, drive("nas-8tb-7200"), nas());
+            change(&mut wanted);
+            wanted.check()
+        };
+        let nothing = |_: &mut Wanted| {};
+        assert_eq!((asked(2..=128, &nothing), asked(4..=4, &nothing)), (Ok(()), Ok(())));
+        for drives in [0..=4, 4..=129, RangeInclusive::new(6, 4)] {
+            let error = asked(drives.clone(), &nothing).expect_err("no such range");
+            assert!(
+                error.starts_with("--drives ") && error.contains("1 to 128"),
+                "{drives:?}: {error}"
+            );
+        }
+        assert_eq!(asked(2..=4, &|wanted| wanted.limits.survive = 3), Ok(()));
+        assert_eq!(asked(4..=4, &|wanted| wanted.later = Some(5)), Ok(()));
+        for later in [3, 4] {
+            let error = asked(4..=4, &|wanted| wanted.later = Some(later)).expect_err("no more");
+            assert!(error.starts_with(&format!("--drives-later {later}: ")), "{error}");
+        }
+        for (busy, can_be) in
+            [(0.0, true), (1.0, true), (-0.01, false), (1.01, false), (f64::NAN, false)]
+        {
+            assert_eq!(asked(4..=4, &|wanted| wanted.busy = busy).is_ok(), can_be, "{busy}");
+        }
+        for (count, can_be) in [(0, true), (3, false), (4, true), (5, false)] {
+            let found = asked(4..=4, &|wanted| wanted.sizes = vec![Sectors(1 << 30); count]);
+            assert_eq!(found.is_ok(), can_be, "{count} sizes of four drives");
+        }
+        let speed = |wanted: &mut Wanted| wanted.limits.speed = Some((1e8, "MB/s"));
+        assert_eq!(asked(4..=4, &speed), Ok(()));
+        let error = asked(4..=4, &|wanted| {
+            wanted.profile = Profile::named("surveillance").expect("there");
+            wanted.streams = 64;
+            speed(wanted);
+        });
+        assert!(error.expect_err("at its own rate").contains("needs 32.0 MB/s whatever"));
+        let error = asked(4..=4, &|wanted| wanted.model.wrong_pull = 2.0).expect_err("no chance");
+        assert!(error.starts_with("wrong pull"), "{error}");
+        let mut unequal = Wanted::new(4..=4, drive("nas-8tb-7200"), nas());
+        assert_eq!(unequal.member(), unequal.drive.capacity);
+        unequal.sizes = [7, 5, 6, 9].map(Sectors).to_vec();
+        assert_eq!(unequal.member(), Sectors(5), "as much as the smallest");
+    }
 }

@@ -244,7 +244,8 @@ fn violated(wanted: &Wanted, structure: &Structure) -> Option<String> {
     if let Some(least) = limits.capacity.filter(|least| usable < *least) {
         return Some(format!("have less than the capacity asked for, {}", terabytes(least)));
     }
-    let drives = f64::from(candidate.drives());
+    // What comes to just as much may be a last digit more.
+    let drives = f64::from(candidate.drives()) * (1.0 - 1e-9);
     if let Some((all, each)) = limits.budget.filter(|(all, each)| drives * each > *all) {
         return Some(format!("cost more than {all:.0}, at {each:.2} a drive"));
     }
@@ -563,6 +564,9 @@ mod tests {
         };
         assert_eq!(left(Some((1_000.0, 200.0)), None).0, Some(5));
         assert_eq!(left(Some((999.0, 200.0)), None).0, Some(4));
+        // In binary six times 33.35 is more than 200.1.
+        assert_eq!(left(Some((200.1, 33.35)), Some((4.2, 0.7))).0, Some(6));
+        assert_eq!(left(Some((200.09, 33.35)), None).0, Some(5));
         assert_eq!(left(None, Some((40.0, 8.0))).0, Some(5));
         let (most, why) = left(Some((1_200.0, 200.0)), Some((39.0, 8.0)));
         assert_eq!(most, Some(4));

@@ -11,6 +11,23 @@ fn up(seconds: f64) -> f64 {
     (seconds * digits - 1e-6).ceil() / digits
 }
 
+/// Bytes that can be asked for: as [`terabytes`] shows them where that is no more than there is, else with one digit
+/// more, rounded down.
+fn up_to(bytes: u64) -> String {
+    let (tenth, hundredth) = (100_000_000_000, 10_000_000_000);
+    let is_enough = (bytes + tenth / 2) / tenth * tenth <= bytes;
+    if is_enough {
+        terabytes(bytes)
+    } else {
+        format!("{:.2} TB", (bytes / hundredth) as f64 / 100.0)
+    }
+}
+
+/// Money or watts, rounded up to whole ones as they are shown, but for what is lost in the last digits of a product.
+fn whole(amount: f64) -> f64 {
+    (amount - 1e-6).ceil()
+}
+
 /// Limits that can be told before anything runs: each alone, as far as it must be relaxed while the others stay.
 pub(crate) fn before_runs(wanted: &Wanted) -> Vec<String> {
     let limits = &wanted.limits;
@@ -25,7 +42,7 @@ pub(crate) fn before_runs(wanted: &Wanted) -> Vec<String> {
         let most = all.iter().filter_map(|one| one.usable(wanted.member())).max();
         if let Some(most) = most {
             let less = (1.0 - most as f64 / asked as f64) * 100.0;
-            let (most, asked) = (terabytes(most), terabytes(asked));
+            let (most, asked) = (up_to(most), terabytes(asked));
             told.push(format!("--capacity: {most} instead of {asked}, {less:.0} % less"));
         }
     }
@@ -40,6 +57,7 @@ pub(crate) fn before_runs(wanted: &Wanted) -> Vec<String> {
         let least = all.iter().map(|one| f64::from(one.drives()) * each).reduce(f64::min);
         if let Some(least) = least {
             let more = (least / asked - 1.0) * 100.0;
+            let least = whole(least);
             told.push(format!("--budget: {least:.0} instead of {asked:.0}, {more:.0} % more"));
         }
     }
@@ -47,6 +65,7 @@ pub(crate) fn before_runs(wanted: &Wanted) -> Vec<String> {
         let all = without(&|limits| limits.watts = None);
         let least = all.iter().map(|one| f64::from(one.drives()) * each).reduce(f64::min);
         if let Some(least) = least {
+            let least = whole(least);
             told.push(format!("--watts: {least:.0} instead of {asked:.0}"));
         }
     }
@@ -154,7 +173,7 @@ mod tests {
         // The most that survives one loss is raid5, 3 TB; all 4 TB survive none.
         assert_eq!(
             told(&|limits| limits.capacity = Some(3_500_000_000_000)),
-            ["--capacity: 3.0 TB instead of 3.5 TB, 14 % less", "--survive: 0 instead of 1"]
+            ["--capacity: 2.99 TB instead of 3.5 TB, 14 % less", "--survive: 0 instead of 1"]
         );
         // Three losses survives the mirror of four alone; of as much space raid6 survives the most.
         let three = |limits: &mut Limits| {
@@ -173,7 +192,44 @@ mod tests {
         let without_redundancy = |limits: &mut Limits| {
             (limits.survive, limits.capacity) = (0, Some(5_000_000_000_000));
         };
-        assert_eq!(told(&without_redundancy), ["--capacity: 4.0 TB instead of 5.0 TB, 20 % less"]);
+        assert_eq!(told(&without_redundancy), ["--capacity: 3.99 TB instead of 5.0 TB, 20 % less"]);
+    }
+
+    /// Whoever asks for what is told gets an answer: money and watts are rounded up, space down.
+    #[test]
+    fn what_is_told_to_relax_is_enough() {
+        let mut random = raidlab_random::Random::new(7);
+        for _ in 0..60 {
+            let mut wanted = four();
+            // Drives of 0.5 to 4.5 TB, at 20 to 120 and 3 to 10 W each with two digits.
+            let mut within = |from: f64, digits: u64| from + random.below(digits) as f64 / 100.0;
+            wanted.sizes = vec![raidlab_core::Sectors((within(0.5, 400) * 1e12 / 512.0) as u64)];
+            let (price, watts) = (within(20.0, 10_000), within(3.0, 700));
+            let number = |told: &[String], flag: &str| -> f64 {
+                let line = told.iter().find(|line| line.starts_with(flag)).expect("is told");
+                let figure = line[flag.len()..].trim_start_matches(": ").split(' ').next();
+                figure.and_then(|figure| figure.parse().ok()).expect("a figure")
+            };
+            wanted.limits.capacity = Some(1 << 60);
+            let most = number(&before_runs(&wanted), "--capacity");
+            wanted.limits.capacity = Some((most * 1e12).round() as u64);
+            assert!(
+                most == 0.0 || !candidates(&wanted).all.is_empty(),
+                "{most} TB: {:?}",
+                wanted.sizes
+            );
+            wanted.limits.capacity = None;
+            wanted.limits.budget = Some((1.0, price));
+            let least = number(&before_runs(&wanted), "--budget");
+            wanted.limits.budget = Some((least, price));
+            assert!(!candidates(&wanted).all.is_empty(), "{least} at {price}");
+            assert!(least - 1.0 < 4.0 * price, "{least} at {price}: no more than it takes");
+            wanted.limits.budget = None;
+            wanted.limits.watts = Some((1.0, watts));
+            let least = number(&before_runs(&wanted), "--watts");
+            wanted.limits.watts = Some((least, watts));
+            assert!(!candidates(&wanted).all.is_empty(), "{least} W at {watts}");
+        }
     }
 
     /// The fewest drives that do count, where there may be more.
@@ -187,7 +243,7 @@ mod tests {
         assert_eq!(
             before_runs(&wanted),
             [
-                "--capacity: 2.0 TB instead of 3.9 TB, 49 % less",
+                "--capacity: 1.99 TB instead of 3.9 TB, 49 % less",
                 "--budget: 500 instead of 300, 67 % more"
             ]
         );

@@ -185,3 +185,33 @@ impl Model {
         named("batch", (!is_spread).then_some("the spread of batches is from 0 to 2"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Defects that come each for itself are Poisson's, one at a time those of a machine that breaks and is mended, by
+    /// rebuild a chance alone; of a part of a drive its share.
+    #[test]
+    fn defects_follow_their_laws() {
+        let of = |law, found| Latent { rate: 0.01, found, law, ..Latent::NONE };
+        let near = |found: f64, expected: f64| {
+            assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
+        };
+        let scrubbed = Some(Span::Uniform(0.0, 200.0));
+        let each = of(Law::Independent, scrubbed.clone());
+        near(each.mean(1_000.0), 0.01 * 100.0);
+        // Up to 50 h: a quarter found by then, after 25 h on average, the others there for all of it.
+        near(each.mean(50.0), 0.01 * (0.25 * 25.0 + 0.75 * 50.0));
+        near(each.chance(1_000.0, 0.5), 1.0 - libm::exp(-0.5));
+        let never = of(Law::Independent, None);
+        near(never.mean(300.0), 3.0);
+        near(never.chance(300.0, 1.0), 1.0 - libm::exp(-3.0));
+        near(of(Law::PerRebuild, None).chance(300.0, 0.25), 0.0025);
+        let one = of(Law::OneAtATime, scrubbed);
+        near(one.chance(1e6, 0.5), 0.5 * 100.0 / (100.0 + 100.0));
+        near(one.chance(50.0, 1.0), 0.5 * (1.0 - libm::exp(-50.0 * (0.01 + 0.01))));
+        near(of(Law::OneAtATime, None).chance(300.0, 0.5), 0.5 * (1.0 - libm::exp(-3.0)));
+        assert_eq!((each.chance(300.0, 0.0), Latent::NONE.chance(300.0, 1.0)), (0.0, 0.0));
+    }
+}

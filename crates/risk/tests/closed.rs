@@ -134,6 +134,23 @@ fn batches_are_factors_with_the_mean_of_the_class() {
     near(lost(0.7) / lost(0.0), libm::exp(0.49), 0.03, "pairs");
 }
 
+/// The standard error that is told is that of repeats on other seeds, over all factors of a batch.
+#[test]
+fn standard_errors_are_those_of_repeats() {
+    let model = Model { batch: 0.7, replace: Span::Fixed(72.0), ..Model::plain(0.02, 24.0) };
+    let mut array = array("raid5(6)");
+    let mut told = |seed| {
+        let effort = Effort { error: 0.1, paths: 4_000, ..Effort::new(seed) };
+        simulate(&mut array, &model, FIVE, effort).array
+    };
+    let all: Vec<_> = (0..100).map(&mut told).collect();
+    let mean = all.iter().map(|one| one.value).sum::<f64>() / 100.0;
+    let squares: f64 = all.iter().map(|one| (one.value / mean - 1.0).powi(2)).sum();
+    let told = all.iter().map(|one| one.error).sum::<f64>() / 100.0;
+    let ratio = (squares / 99.0).sqrt() / told;
+    assert!((0.75..1.35).contains(&ratio), "{ratio} times {told}");
+}
+
 /// What docs/answers.md says is assumed where nobody says anything.
 #[test]
 fn what_is_assumed_is_what_the_docs_say() {
@@ -180,11 +197,18 @@ fn what_is_assumed_is_what_the_docs_say() {
 fn ratios_are_of_the_one_that_loses_more() {
     let names = ["raid0(4)", "raid0(2)", "raid0(6)"].map(|name| name.parse().expect("one"));
     let mut question = Question::usual(names.to_vec(), DRIVE, Class::HardDisk, 5);
+    assert_eq!(
+        (&question.missions[..], question.main),
+        (&[YEAR, FIVE][..], 1),
+        "one year and five"
+    );
     question.model.rebuild = Span::Fixed(20.0);
     let of = |one| question.chances(one, Precision::Brief).expect("chances");
     let all: Vec<Chances> = (0..3).map(of).collect();
     let ratios = question.ratios(&all);
     assert_eq!(ratios.iter().map(|one| (one.more, one.less)).collect::<Vec<_>>(), [(0, 1), (2, 1)]);
+    let alone = question.mission(0, 0.01).expect("the main mission");
+    assert_eq!(alone.array.central, all[0].missions[1].array.central);
     for ratio in ratios {
         let of = |at: usize| all[at].missions[1].outcome;
         near(ratio.array.central, of(ratio.more).array.value / of(1).array.value, 1e-12, "array");

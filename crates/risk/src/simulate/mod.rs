@@ -426,4 +426,24 @@ mod tests {
         }
         assert!(found[2].1 >= 100, "{found:?}: what is likely goes on");
     }
+
+    /// Both chances have to be known well enough, but for what is surely below the least.
+    #[test]
+    fn it_is_enough_when_both_chances_are_known() {
+        let node = |arrays: [f64; 4], any: [f64; 4]| {
+            let mut node = Node::new(1.0, 1.0);
+            for (array, any) in arrays.into_iter().zip(any) {
+                node.add(&Sums { array, any, ..Sums::default() });
+            }
+            vec![node]
+        };
+        let (known, unknown) = ([0.1; 4], [0.1, 0.9, 0.2, 0.8]);
+        let effort = |least| Effort { error: 0.01, least, ..Effort::new(1) };
+        assert!(is_enough(&node(known, known), effort(0.0)));
+        assert!(!is_enough(&node(known, unknown), effort(0.0)));
+        assert!(!is_enough(&node(unknown, known), effort(0.0)));
+        // Mean 0.5, standard error 0.2: surely below 1.4, and not surely below 1.2.
+        assert!(is_enough(&node(unknown, unknown), effort(1.4)));
+        assert!(!is_enough(&node(unknown, unknown), effort(1.2)));
+    }
 }

@@ -258,6 +258,20 @@ mod tests {
             "the one that came for the second"
         );
         assert!(state.swaps.is_empty(), "nobody pulls a wrong one");
+        // Who comes for the second may be there before the one who brings the spare.
+        let replace = crate::span::Span::Uniform(0.0, 100.0);
+        let model = Model { spares: 1, replace, ..Model::plain(0.05, 10.0) };
+        let mut state = State::new(&model, &mut array, 1.0);
+        for (drive, replace, from) in [(0, 0.9, 0.0), (1, 0.1, 20.0), (2, 0.95, 90.0)] {
+            state.now = 10.0 * f64::from(drive);
+            let units = Units { replace, rebuild: 0.5 };
+            state.lose((&model, &mut array), drive, units, false);
+            assert_eq!(state.down[state.down.len() - 1].rebuild_from, from, "drive {drive}");
+            if drive == 1 {
+                let back = [state.bring_back(&mut array, 0), state.bring_back(&mut array, 0)];
+                assert_eq!(back, [0, 1]);
+            }
+        }
     }
 
     /// What is not read yet is all of it until the rebuild begins, and falls evenly to nothing at its end.

@@ -4,7 +4,7 @@ use raidlab_risk::{Mission, NoAnswer, Question, Span, Stop, WriteHole};
 use raidlab_study::State;
 
 use crate::candidate::{Candidate, Candidates, Mode, candidates, modes};
-use crate::fidelity::{Figure, median_error, spread};
+use crate::fidelity::{Figure, spread};
 use crate::growth::{Growth, growth};
 use crate::meter::{self, Measured};
 use crate::objectives::{Costs, Objective, Weights, dominates, score, weights};
@@ -219,8 +219,8 @@ fn off(wanted: &Wanted, objective: Objective, (one, other): (&Finalist, &Finalis
     let group = |at: usize| wanted.profile.parts[at].group;
     let parts = wanted.profile.parts.len();
     let of = |figure| {
-        let errors = (0..parts).map(|at| median_error(group(at), figure, false));
-        spread(errors.fold(0.0, f64::max))
+        let spreads = (0..parts).map(|at| spread(group(at), figure, false));
+        spreads.fold(0.0, f64::max)
     };
     let (modelled, drawn) = match objective {
         Objective::Speed if !wanted.is_paced() => {
@@ -234,8 +234,8 @@ fn off(wanted: &Wanted, objective: Objective, (one, other): (&Finalist, &Finalis
         }
         // Rebuild times are the model's; what else nobody knows is the same for both.
         Objective::Risk if one.risk.max(other.risk) > crate::objectives::LEAST_RISK => {
-            let errors = (0..parts).map(|at| median_error(group(at), Figure::Rate, true));
-            (spread(errors.fold(0.0, f64::max)), 0.0)
+            let spreads = (0..parts).map(|at| spread(group(at), Figure::Rate, true));
+            (spreads.fold(0.0, f64::max), 0.0)
         }
         _ => return 0.0,
     };

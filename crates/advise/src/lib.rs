@@ -52,7 +52,7 @@ pub use candidate::{
     BARE, Candidate, Candidates, Dropped, Mode, Structure, candidates, modes, terabytes,
 };
 pub use decide::{Advice, Change, Consistency, Lean, SURE, Variant, Verdict, advise};
-pub use fidelity::{Figure, Group, median_error, spread};
+pub use fidelity::{Figure, Group, spread, told_apart};
 pub use first::first;
 pub use growth::{Growth, growth};
 pub use machine::{FoundDrive, Machine};

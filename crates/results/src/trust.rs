@@ -230,6 +230,13 @@ impl GroupRow {
         found.map_or(50, |(_, sign)| *sign)
     }
 
+    /// The size in percent, of [`SIZES`], from which on so many of 100 differences have the sign that the model says;
+    /// `None` where that is beyond all of them.
+    pub fn told_from(&self, of_100: u32) -> Option<u32> {
+        let found = self.signs.iter().position(|sign| *sign >= of_100)?;
+        SIZES.get(found).copied()
+    }
+
     /// Below this share, as a ratio less 1, differences are not resolved.
     pub fn floor(&self) -> f64 {
         f64::from(self.floor_percent.unwrap_or(u32::MAX)) / 100.0
@@ -353,6 +360,10 @@ mod tests {
         let group = GroupRow::of(ALL, &errors).expect("enough");
         assert_eq!(group.sign_of_100(30.0), 100 - 28);
         assert_eq!((group.sign_of_100(75.0), group.floor_percent), (100, Some(75)));
+        assert_eq!(
+            [50, 72, 73, 100, 101].map(|of| group.told_from(of)),
+            [Some(1), Some(1), Some(75), Some(75), None]
+        );
         assert_eq!(group.sign_of_100(-50.0), 100, "half of it is half as much again, twice over");
         assert_eq!(group.sign_of_100(0.5), 50);
         assert!((group.floor() - 0.75).abs() < 1e-12);

@@ -103,7 +103,7 @@ fn a_lead_is_the_sum_by_weight_and_sure_by_what_the_model_is_off() {
     );
     assert_eq!(compared(&wanted, (&of(100), &of(100)), &weights).sure, 0.5);
     // A median error e is a spread, in steps of 5 %; work at its own rate has none in speed.
-    let model = spread(median_error(wanted.profile.parts[0].group, Figure::Rate, false));
+    let model = spread(wanted.profile.parts[0].group, Figure::Rate, false);
     assert!((errors(Objective::Speed) - model / libm::log(1.05)).abs() < 1e-9);
     let paced = self::wanted(4, "nas-8tb-7200", "surveillance");
     let one = finalist(&paced, "raid5(4)", &[1], [Some(1), Some(1)]);
@@ -152,18 +152,19 @@ fn whom_no_other_dominates_is_in_the_front() {
     assert_eq!(front(&all), [0, 1, 3], "as large and much slower; a step is no difference");
 }
 
-/// Half of the ratios are off by more than docs/answers.md says, by the kind of work: streams 20 %, small requests 11.2 %
-/// and 16 % while rebuilding, files 20 and 23.4 %; p99s by twice as much. Of several kinds the worst counts.
+/// 95 of 100 differences of the sizes that docs/answers.md names have their sign, by the kind of work: of files in order
+/// and of small requests from 40 % on, 50 % while rebuilding, on a filesystem from 30 and 40 % on; p99s from twice as
+/// much on. Of several kinds the worst counts.
 #[test]
 fn what_the_model_is_off_is_of_the_work_and_of_the_figure() {
     for (work, healthy, rebuilding) in
-        [("nas", 0.2, 0.2), ("vm", 0.112, 0.16), ("varmail", 0.2, 0.234), ("backup", 0.2, 0.2)]
+        [("nas", 0.4, 0.5), ("vm", 0.4, 0.5), ("varmail", 0.3, 0.4), ("backup", 0.4, 0.5)]
     {
         let wanted = wanted(4, "nas-8tb-7200", work);
         let rates = vec![1; wanted.profile.parts.len()];
         let one = finalist(&wanted, "raid5(4)", &rates, [Some(10), Some(10)]);
-        // Half of a normal law lies within 0.6745 standard deviations.
-        let steps = |error: f64, step: f64| (1.0 + error).ln() / 0.674_489_75 / step.ln();
+        // 95 of 100 of a normal law lie below 1.645 standard deviations.
+        let steps = |size: f64, step: f64| (1.0 + size).ln() / 1.644_853_626_951 / step.ln();
         for (objective, expected) in [
             (Objective::Speed, steps(healthy, 1.05)),
             (Objective::Tail, steps(2.0 * healthy, 1.1)),
@@ -197,7 +198,7 @@ fn luck_is_the_error_of_the_mean_of_paired_ratios() {
     let other = drawn(&wanted, "raid6(4)", &[100, 200, 200, 400], &[10; 4]);
     // Ratios 1, 2, 1, 2: logarithms that are half of ln 2 off their mean, over the root of four less one.
     let drawn = std::f64::consts::LN_2 / 2.0 / 3f64.sqrt();
-    let model = 1.112f64.ln() / 0.674_489_75;
+    let model = 1.4f64.ln() / 1.644_853_626_951;
     let expected = (model * model + drawn * drawn).sqrt() / 1.05f64.ln();
     let found = off(&wanted, Objective::Speed, (&one, &other));
     assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
@@ -206,7 +207,7 @@ fn luck_is_the_error_of_the_mean_of_paired_ratios() {
     // p99s of the state that counts, with a drive missing.
     let other = self::drawn(&wanted, "raid6(4)", &[100; 4], &[10, 20, 10, 20]);
     let one = self::drawn(&wanted, "raid5(4)", &[100; 4], &[10; 4]);
-    let model = 1.224f64.ln() / 0.674_489_75;
+    let model = 1.8f64.ln() / 1.644_853_626_951;
     let expected = (model * model + drawn * drawn).sqrt() / 1.1f64.ln();
     let found = off(&wanted, Objective::Tail, (&one, &other));
     assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
@@ -316,6 +317,9 @@ fn the_last_runs_are_on_seeds_that_nobody_chose_by() {
     let last = rates(&advice.finalists[0]);
     let once: std::collections::BTreeSet<u64> = last.iter().copied().collect();
     assert_eq!((last.len(), once.len()), (7, 7), "seven rounds, each drawn anew");
+    // A bitmap is written before what it is for: it takes time, and gives none.
+    let [bitmap] = &advice.consistency[..] else { panic!("{:?}", advice.consistency) };
+    assert!(bitmap.mode == Mode::Bitmap && bitmap.speed < 0.98, "{bitmap:?}");
     // The seeds of looks, at the length of the last runs.
     let all = [advice.finalists[0].candidate.clone()];
     let mut search = Search::new(&wanted, &crate::search::InTurn, &all, [1.0; 6]);

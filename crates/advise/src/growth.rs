@@ -227,4 +227,24 @@ mod tests {
         assert_eq!(grow("raid1(2)", 2).map_err(|why| why.contains("more copies")), Err(true));
         assert!(grow("raid4(4)", 5).is_err_and(|why| why.contains("raid4")));
     }
+
+    /// Spares stand by for what it becomes, too.
+    #[test]
+    fn what_has_grown_has_its_spares() {
+        let mut wanted = made_up::wanted(6, "nas-8tb-7200", "nas");
+        wanted.model = Model { replace: Span::Fixed(200.0), ..Model::plain(0.05, 0.0) };
+        let then = |layout: &str, drives: u16| {
+            let finalist = made_up::finalist(&wanted, layout, &[100], [Some(10), Some(20)]);
+            match growth(&wanted, &finalist, drives, Stop::default()) {
+                Growth::Reshape { layout, then, .. } => (layout.to_string(), then),
+                Growth::Not { reason } => panic!("{reason}"),
+            }
+        };
+        let (spared, alone) = (then("raid5(3) + spare", 6), then("raid5(3)", 5));
+        assert_eq!(spared.0, alone.0);
+        // A pass of 12 h in place of 212.
+        let pass = idle_rebuild(&wanted.drive, wanted.member());
+        let ratio = alone.1 / spared.1 / ((200.0 + pass) / pass);
+        assert!((0.7..1.3).contains(&ratio), "{alone:?} {spared:?}");
+    }
 }

@@ -3,8 +3,8 @@
 use raidlab_core::Sectors;
 use raidlab_risk::prior::{COMMON_CAUSE, Class, Range};
 use raidlab_risk::{
-    Array, Chances, Effort, Latent, Model, Outcome, Precision, Question, REPLACED, RepairOrder,
-    Span, WriteHole, YEAR, simulate, simulate_in_batch, years,
+    Array, Chances, Effort, Hazard, Latent, Model, Outcome, Precision, Question, REPLACED,
+    RepairOrder, Span, WriteHole, YEAR, simulate, simulate_in_batch, years,
 };
 
 const FIVE: f64 = 5.0 * YEAR;
@@ -243,10 +243,26 @@ fn inputs_that_cannot_be_are_named() {
         ("rebuild", &|model| model.rebuild = Span::Fixed(-1.0)),
         ("replacement", &|model| model.replace = Span::Fixed(f64::NAN)),
         ("scrub", &|model| model.latent.found = Some(Span::Uniform(2.0, 1.0))),
-        ("failure rate", &|model| model.hazard = raidlab_risk::Hazard::yearly(-0.1)),
+        ("failure rate", &|model| model.hazard = Hazard::yearly(-0.1)),
     ] {
         let error = with(change).expect_err(what);
         assert!(error.starts_with(what), "{what}: {error}");
+    }
+    let weibull = |shape, scale| Hazard::Weibull { shape, scale };
+    for (hazard, can_be) in [
+        (weibull(0.1, 1e5), true),
+        (weibull(10.0, 1e5), true),
+        (weibull(0.09, 1e5), false),
+        (weibull(10.1, 1e5), false),
+        (weibull(1.0, 0.0), false),
+        (Hazard::Piecewise(vec![(0.0, 0.0), (5.0, 1e-5)]), true),
+        (Hazard::Piecewise(vec![(1.0, 1e-5)]), false),
+        (Hazard::Piecewise(vec![(0.0, 1e-5), (0.0, 1e-5)]), false),
+        (Hazard::Piecewise(vec![(0.0, -1e-5)]), false),
+        (Hazard::Piecewise(Vec::new()), false),
+    ] {
+        let found = with(&|model| model.hazard = hazard.clone());
+        assert_eq!(found.is_ok(), can_be, "{hazard:?}: {found:?}");
     }
     let ends = |model: &mut Model| {
         (model.wrong_pull, model.common_cause, model.batch) = (1.0, 0.0, 2.0);

@@ -321,3 +321,61 @@ fn limits() -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use raidlab_core::Layout;
+
+    use super::*;
+
+    /// What the page offers are levels, copies and drives that there are, by the names that mdadm has for them.
+    #[test]
+    fn what_is_offered_can_be_made() {
+        let made = |name: &str| name.parse::<Layout>();
+        for (level, label) in LEVELS {
+            let name = match level {
+                "single" => "single".to_owned(),
+                nested if nested.contains('+') => format!("{nested}(2x4)"),
+                plain => format!("{plain}(4)"),
+            };
+            assert!(made(&name).is_ok(), "{level}: {:?}", made(&name));
+            // The short names that people have for nested ones.
+            let short = level.replace("+0", "0").replace("raid10", "raid1+0");
+            assert!(
+                label.starts_with(&format!("{level}:")) || label.starts_with(&short),
+                "{label}"
+            );
+        }
+        for (copies, label) in COPIES {
+            let (kind, count) = copies.split_once(' ').expect("kind and number");
+            let name = format!("{}{count}: {count} copies, ", &kind[..1]);
+            assert!(label.starts_with(&name), "{label}");
+            assert!(made(&format!("raid10(6) {kind}{count}")).is_ok(), "{copies}");
+        }
+        let text = page(b"program").expect("drives");
+        for (name, _) in builtin() {
+            assert_eq!(text.matches(&format!("<option value=\"{name}\"")).count(), 1, "{name}");
+        }
+        assert!(text.contains(&STANDARD.encode(b"program")));
+        for chosen in ["nas-8tb-7200", "raid5", "near 2", "randread", "64g", "1", "linux-6.12"] {
+            assert!(text.contains(&format!("<option value=\"{chosen}\" selected")), "{chosen}");
+        }
+        for (name, low, high, value) in [
+            ("count", 1, 16, 4),
+            ("chunk", 12, 22, 19),
+            ("block", 12, 22, 12),
+            ("processes", 1, 8, 4),
+            ("depth", 0, 6, 0),
+        ] {
+            let range = format!(
+                "name=\"{name}\" min=\"{low}\" max=\"{high}\" step=\"1\" value=\"{value}\""
+            );
+            assert!(text.contains(&range), "{range}");
+        }
+        // Sizes are powers of two of bytes by their names, as fio reads them.
+        for (value, label) in FILES {
+            let unit = if value.ends_with('t') { "TiB" } else { "GiB" };
+            assert_eq!(label, format!("{} {unit}", &value[..value.len() - 1]));
+        }
+    }
+}

@@ -396,3 +396,39 @@ fn warnings_follow_the_question() {
     }
     assert!(bare.contains("backups can be restored"));
 }
+
+/// What a drive's sheet is worth, what the work is an estimate of, and what can be tried on files.
+#[test]
+fn remarks_are_of_the_drive_and_the_work_at_hand() {
+    for drive in ["nas-8tb-7200", "ssd-sata-1tb", "ssd-nvme4-2tb-dc"] {
+        for (work, is_estimate) in [("vm", true), ("nas", false)] {
+            let wanted = made_up::wanted(4, drive, work);
+            let one = made_up::finalist(&wanted, "raid10(4)", &[1], [Some(1), Some(1)]);
+            let mut advice = made_up::advice(vec![one]);
+            advice.batches = vec![crate::risks::Batch { bad: 0.1, mixed: 0.01 }];
+            advice.risks = vec![mission(0.01)];
+            let figures = &wanted.drive.figures;
+            let measured = figures.iter().filter(|one| one.status == Status::Measured).count();
+            let told = of_drives(&wanted, &advice, false).join("\n");
+            let sheet = format!("({measured} of {} figures measured)", figures.len());
+            assert_eq!(told.contains(&sheet), 2 * measured < figures.len(), "{drive}: {told}");
+            let checked = checks(&wanted, &advice).join("\n");
+            assert_eq!(checked.contains(&format!("this is `{work}`")), is_estimate, "{checked}");
+        }
+    }
+    let on_files = |layout: &str, spares, mode| {
+        let all = commands(&candidate(layout, spares, Mode::None), mode);
+        all.iter().any(|line| line.starts_with("raidlab array create"))
+    };
+    assert!(on_files("raid5(3)", 0, Mode::Bitmap) && on_files("raid0(2)", 0, Mode::None));
+    assert!(
+        !on_files("raid5(3)", 0, Mode::PartialParity) && !on_files("raid5(3)", 1, Mode::Bitmap)
+    );
+    let ppl = commands(&candidate("raid5(3)", 0, Mode::None), Mode::PartialParity);
+    assert_eq!(
+        ppl,
+        [
+            "mdadm --create /dev/md0 --level=5 --raid-devices=3 --chunk=512K --consistency-policy=ppl <3 drives>"
+        ]
+    );
+}

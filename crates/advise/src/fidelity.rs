@@ -1,8 +1,8 @@
 //! How far the model is off where two layouts are compared: what no recommendation may rest on.
 //!
 //! The figures are those of [`raidlab_results::trust`], which a command makes of the cells that a Linux kernel and the
-//! model both ran (docs/fidelity.md, "How far predictions can be trusted"): of differences of a size so many of 100 have
-//! the sign that the model says. Nothing is typed in here but what no cell tells.
+//! model both ran (docs/fidelity.md, "How far predictions can be trusted"): of differences of a size so many of 100
+//! have the sign that the model says. Nothing is typed in here but what no cell tells.
 
 use raidlab_results::trust::{Access, Members, SIZES, Traits, Trust};
 

@@ -257,6 +257,7 @@ mod tests {
             (0..30).map(|at| of(f64::from(at) * 3.0, 90.0 - f64::from(at) * 3.0)).collect();
         let kept = keep(&costs, &WEIGHTS, 3);
         assert!(kept.contains(&0) && kept.contains(&29), "{kept:?}: both ends");
+        assert!((13..=16).contains(&kept[2]), "{kept:?}: and the middle, far from both");
         assert_eq!(keep(&costs[..2], &WEIGHTS, 5).len(), 2);
     }
 

@@ -280,6 +280,8 @@ mod tests {
         };
         wanted.limits.tail = Some(0.02);
         assert_eq!(both(&wanted), ["--p99: 30 ms instead of 20 ms, 1.5 times (raid6(4))"]);
+        wanted.limits.tail = Some(0.029);
+        assert_eq!(both(&wanted), ["--p99: 30 ms instead of 29 ms, 1.0 times (raid6(4))"]);
         wanted.limits.tail = None;
         wanted.limits.speed = Some((400.0, "I/O/s"));
         assert_eq!(both(&wanted), ["--speed: 50 % of what is asked (raid5(4))"]);

@@ -597,4 +597,23 @@ mod tests {
         let found = figures(&asked, &bare.candidate, &rounds, 0.1);
         assert!((found.speed - 400.0).abs() < 1e-9 && found.tail == 0.004, "{found:?}");
     }
+
+    /// Looks are drawn each anew, from the seed of the search.
+    #[test]
+    fn looks_have_seeds_of_their_own() {
+        let mut asked = wanted(4, "nas-8tb-7200", "vm");
+        asked.requests = 90;
+        let all = [named("raid10(4)")];
+        let speed = |seed: Option<u64>| {
+            let mut search = Search::new(&asked, &InTurn, &all, [1.0; 6]);
+            let costs = match seed {
+                Some(seed) => search.look(&[0], 3, seed).expect("runs")[0],
+                None => search.halved(7).expect("runs")[0].1,
+            };
+            costs[0]
+        };
+        let first = raidlab_random::mix(&[7, 1]);
+        assert_eq!(speed(None), speed(Some(first)));
+        assert_ne!(speed(None), speed(Some(7)));
+    }
 }

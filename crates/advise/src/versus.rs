@@ -373,6 +373,16 @@ mod tests {
         assert_eq!([of("raid10(8)", 2), of("raid10(8)", 3)], ["6 times in 7", "4 times in 7"]);
         assert_eq!([of("raid6(8)", 2), of("raid6(8)", 3)], ["always", "never"]);
         assert_eq!(of("raid5(8)", 2), "never");
+        let all = ["raid10(8)", "raid6(8)", "raid0(8)"].map(|name| {
+            let layout = name.parse().expect("a layout");
+            Candidate { layout, spares: 0, mode: Mode::None }
+        });
+        let told = |of: &[&Candidate]| survived(&wanted, of);
+        let both = "What is survived of 2 drives that fail at once: raid10(8) 6 times in 7, raid6(8) always; of 3 \
+                    drives that fail at once: raid10(8) 4 times in 7, raid6(8) never.";
+        assert_eq!(told(&[&all[0], &all[1]]).as_deref(), Some(both));
+        assert_eq!(told(&[&all[1], &all[1]]), None, "alike");
+        assert_eq!((told(&[&all[0]]), told(&[&all[0], &all[2]])), (None, None));
     }
 
     #[test]
@@ -440,6 +450,7 @@ mod tests {
         assert_eq!(told("raid6(5)", "raid5(4)"), ["the same space with 1 drive more"]);
         assert_eq!(told("raid5(4)", "raid10(6)"), ["the same space with 2 drives fewer"]);
         assert_eq!(told("raid5(4) + spare", "raid5(4)"), ["the same space with 1 drive more"]);
+        assert_eq!(told("raid5(4)", "raid5(4) + spare"), ["the same space with 1 drive fewer"]);
         let twice = ["2 times the space (16.0 TB against 8.0 TB)"];
         assert_eq!(told("raid0(2)", "raid1(2)"), twice);
         // 24 TB on five drives of raid6, 32 on eight of raid10: six of raid6 hold as much.

@@ -1,6 +1,6 @@
 //! Work on a filesystem: the personalities of filebench, and the workloads of a study.
 
-use raidlab_advise::{Advice, Among, InTurn, NoAdvice, Profile, Wanted, advise, profiles};
+use raidlab_advise::{Advice, Among, Group, InTurn, NoAdvice, Profile, Wanted, advise, profiles};
 use raidlab_core::Sectors;
 use raidlab_study::State;
 
@@ -95,6 +95,15 @@ fn a_study_s_workloads_are_the_work() {
     check("a study", &wanted, &advice);
     let one = Profile::of_study(&study(STUDY), "mine.toml", Some("Copy")).expect("one of them");
     assert_eq!((one.parts.len(), one.parts[0].name.as_str()), (1, "copy"));
+    let group = |text: &str| {
+        Profile::of_study(&study(text), "mine.toml", None).expect("work").parts[0].group
+    };
+    assert_eq!(group(STUDY), Group::Files);
+    assert_eq!(
+        group(&STUDY.replace("filesystem = \"ext4\"\n", "")),
+        Group::Streams,
+        "the worse one"
+    );
 }
 
 #[test]

@@ -114,6 +114,10 @@ fn a_faster_rebuild_costs_the_foreground_more() {
         assert!(pair[0].tail < 1.05 * pair[1].tail, "{shares:?}");
     }
     assert!(alone.tail < shares[2].tail);
+    // Four readers that think for a tenth of a second each: less than 40 requests a second, and most of them.
+    for one in shares.iter().chain([&alone]) {
+        assert!((20.0..40.0).contains(&one.rate), "{one:?}");
+    }
     // Half of the time is between: 50 % within the curve's ends, and md's most is a rate.
     let capped = of(Setting::Most(20_000));
     let hours = 8_001_563_222_016.0 / 20_480_000.0 / 3_600.0;

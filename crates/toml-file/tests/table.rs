@@ -57,7 +57,8 @@ fn lines_count_from_one() {
 }
 
 const FILE: &str = "\n# a comment\ntitle = \"Which?\"\nrounds = 6\nexact = true\nempty = \" \"\n\
-    list = [\n  \"one\",\n  \"two\",\n]\nnumbers = [3, 1, 2]\nnone = []\nsize = \"64KiB\"\n\n[host]\nkernel = \"linux-6.1\"\n\n\
+    list = [\n  \"one\",\n  \"two\",\n]\nnumbers = [3, 1, 2]\nnone = []\nsize = \"64KiB\"\n\n\
+    [host]\nkernel = \"linux-6.1\"\n\n\
     [[layouts]]\nlevel = \"raid5\"\n\n[[layouts]]\nlevel = \"raid6\"\nmembers = 0\n";
 
 #[test]

@@ -170,6 +170,8 @@ fn levels_are_warned_of_where_they_are_shown() {
     assert_eq!(told("nas-8tb-7200", &["raid10(8)"]), [no; 6]);
     assert_eq!(told("nas-8tb-7200", &["raid10(8)", "raid5(4)"]), [no, yes, yes, yes, no, no]);
     assert_eq!(told("ssd-sata-1tb", &["raid5(4)"]), [no, no, yes, yes, no, no], "1 TB");
+    assert_eq!(told("desktop-2tb-7200", &["raid5(4)"]), [no, no, yes, yes, no, no], "2 TB");
+    assert_eq!(told("nas-4tb-5400", &["raid5(4)"]), [no, yes, yes, yes, no, no], "4 TB");
     assert_eq!(told("nas-8tb-7200", &["raid6(12)"]), [no, no, yes, yes, no, no]);
     assert_eq!(told("nas-8tb-7200", &["raid6(13)"]), [no, no, yes, yes, yes, no]);
     assert_eq!(told("nas-8tb-7200", &["raid6+0(2x7)"])[4], no, "two groups");
@@ -431,4 +433,59 @@ fn remarks_are_of_the_drive_and_the_work_at_hand() {
             "mdadm --create /dev/md0 --level=5 --raid-devices=3 --chunk=512K --consistency-policy=ppl <3 drives>"
         ]
     );
+}
+
+/// Who has ZFS is told of RAIDZ first, and of no write hole.
+#[test]
+fn warnings_know_what_runs_the_array() {
+    let mut wanted = made_up::wanted(8, "nas-8tb-7200", "vm");
+    let one = made_up::finalist(&wanted, "raid6(8)", &[1], [Some(1), Some(1)]).candidate;
+    let mut told = |software| {
+        wanted.software = software;
+        let told = of_levels(&wanted, &one, std::iter::once(&one)).join("\n");
+        ["RAIDZ is not modelled", "write hole"].map(|words| told.contains(words))
+    };
+    assert_eq!((told(Software::Md), told(Software::Zfs)), ([true; 2], [false; 2]));
+}
+
+/// Work at its own rate leaves time for a bitmap, where one was compared and where md has one.
+#[test]
+fn a_second_choice_has_a_bitmap_where_that_is_free() {
+    let wanted = made_up::wanted(6, "nas-8tb-7200", "surveillance");
+    let second = |name: &str| {
+        let of = |name: &str| made_up::finalist(&wanted, name, &[10], [Some(1), Some(1)]);
+        let mut advice = made_up::advice(vec![of("raid6(6)"), of(name)]);
+        advice.verdict.sure = 0.5;
+        let mode = Mode::Bitmap;
+        advice.consistency = vec![crate::decide::Consistency { mode, speed: 0.5, tail: 2.0 }];
+        let all = commands_of(&wanted, &advice);
+        let at = all.iter().position(|line| line.starts_with("# or ")).expect("a toss-up");
+        assert!(all[..at].join("\n").contains("--bitmap=internal"), "{all:?}");
+        all[at..].join("\n")
+    };
+    assert!(second("raid10(6)").contains("--bitmap=internal"));
+    let nested = second("raid5+0(2x3)");
+    assert!(nested.contains(UNMEASURED) && !nested.contains("--bitmap"), "{nested}");
+}
+
+/// Streams are told together with what they ask for, and that others keep up where there are any.
+#[test]
+fn keeping_up_is_told_with_what_is_asked_for() {
+    let mut wanted = made_up::wanted(6, "nas-8tb-7200", "surveillance");
+    let mut told = |streams: u32, layouts: &[&str]| {
+        wanted.streams = streams;
+        let of = |one: &&str| made_up::finalist(&wanted, one, &[10], [Some(1), Some(1)]);
+        let mut advice = made_up::advice(layouts.iter().map(of).collect());
+        advice.risks = vec![mission(0.01); layouts.len()];
+        crate::first::first(&wanted, &advice)[0].clone()
+    };
+    let alone = told(1, &["raid0(6)"]);
+    assert!(
+        alone.starts_with("raid0(6) keeps up with 1 stream of 0.5 MB/s. If something"),
+        "{alone}"
+    );
+    let many = told(64, &["raid6(6)", "raid10(6)"]);
+    let expected = "raid6(6) keeps up with 64 streams of together 32.0 MB/s, also with a drive missing and while it is \
+                    rebuilding: each has its full rate, as fewer would have; so does every layout below. If";
+    assert!(many.starts_with(expected), "{many}");
 }

@@ -545,7 +545,8 @@ mod tests {
             }
             let found = candidates(&asked);
             let mut found: Vec<String> = found.all.iter().map(ToString::to_string).collect();
-            (found.sort_unstable(), expected.sort_unstable());
+            found.sort_unstable();
+            expected.sort_unstable();
             assert_eq!(found, expected, "{drives} drives");
         }
     }

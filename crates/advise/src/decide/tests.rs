@@ -378,7 +378,7 @@ fn all_that_is_shown_meets_the_limits() {
     wanted.prefer = Prefer::Capacity;
     let advice = advise(&wanted, &crate::search::InTurn).expect("one of them");
     let names: Vec<String> = advice.finalists.iter().map(|one| one.candidate.to_string()).collect();
-    assert_eq!(names, [best.0.clone()]);
+    assert_eq!(names, std::slice::from_ref(&best.0));
 }
 
 /// The recommendation stays where it is less than a step behind, and no longer.

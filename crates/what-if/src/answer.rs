@@ -320,8 +320,8 @@ mod tests {
         let (words, member) = of("raid10(4) far2 chunk=64K");
         assert_eq!(
             words,
-            "Each field is a chunk of 64KiB. Each further copy begins another half of the drive further in; rows between \
-             are left out."
+            "Each field is a chunk of 64KiB. Each further copy begins another half of the drive further in; rows \
+             between are left out."
         );
         assert_eq!(member, Some(0));
         assert!(of("raid10(4) far3").0.contains("begins another 1/3 of the drive further in"));

@@ -145,3 +145,28 @@ fn rounds_are_what_they_are_on_the_command_line() {
     let document = document(&answer);
     assert_eq!((document.cells[0].samples.len(), document.cells[0].ci95), (1, None));
 }
+
+/// Each figure has one row, whichever of two cells tells it; what limits a layout is what was busiest.
+#[test]
+fn each_figure_has_one_row_and_the_busiest_is_named() {
+    for (layouts, state) in [(ONE, "degraded"), (ONE, "healthy"), (BOTH, "degraded")] {
+        let answer = run(&study(layouts, RANDOM, state), Some(1), &mut |_, _| {});
+        let rows = answer["rows"].as_array().expect("rows");
+        let titles: Vec<_> = rows.iter().filter_map(|row| row["title"].as_str()).collect();
+        let once: std::collections::BTreeSet<_> = titles.iter().collect();
+        assert_eq!(titles.len(), once.len(), "{titles:?}");
+        assert!(titles.contains(&"Latency, 99 of 100 within"), "{titles:?}");
+        let document = document(&answer);
+        for (at, layout) in document.layouts.iter().enumerate() {
+            let of = |cell: &&Cell| cell.layout == layout.name && !cell.busy.is_empty();
+            let busy = &document.cells.iter().find(of).expect("a cell").busy;
+            let most = busy.iter().max_by(|one, other| one.busy.total_cmp(&other.busy));
+            let named = &most.expect("something").resource;
+            let told = answer["limits"][at].as_str().expect("words");
+            assert!(
+                told.contains(named.as_str()) || told.contains("modelled host"),
+                "{told}: {busy:?}"
+            );
+        }
+    }
+}

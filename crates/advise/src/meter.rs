@@ -475,6 +475,11 @@ mod tests {
             let text = made(work, requests, 0);
             assert!(text.contains(&format!("number_ios: {each},")), "{work} {requests}: {text}");
         }
+        let mut unequal = made_up::wanted(4, "nas-8tb-7200", "nas");
+        let size_of = |wanted: &Wanted| study(wanted, &plans, 90).expect("a study").member_size;
+        assert_eq!(size_of(&unequal), None);
+        unequal.sizes = [6, 4, 8, 8].map(|size| Sectors(size << 30)).to_vec();
+        assert_eq!(size_of(&unequal), Some(Sectors(4 << 30)), "as much as the smallest has");
         let wanted = made_up::wanted(4, "nas-8tb-7200", "capture");
         let many = Wanted { streams: 128, ..wanted };
         let size = |first: usize| {

@@ -340,6 +340,10 @@ mod tests {
         let free =
             Figures { speed: 1.0, tail: 1.0, capacity: 1.0, risk: 0.1, price: 0.0, watts: 0.0 };
         assert_eq!(free.costs()[4..], [0.0, 0.0], "nobody named any");
+        let little = Figures { price: 0.5, watts: 0.5, ..free };
+        assert!(little.costs()[4..].iter().all(|cost| *cost < -10.0), "{:?}", little.costs());
+        let costs = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+        assert_eq!(score(&costs, &[3.0, 1.0, 0.25, 1.0, 0.0, 3.0]), 3.0 + 2.0 + 1.0 + 8.0 + 96.0);
     }
 
     /// Just a step is no difference, on either side.

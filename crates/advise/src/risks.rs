@@ -231,4 +231,17 @@ mod tests {
         }
         assert!(risks.known.len() <= 2 * 5 * all.len());
     }
+
+    /// A time lies between two powers of two of hours, below an hour too; what takes no time takes a 64th of one.
+    #[test]
+    fn times_lie_between_powers_of_two() {
+        for hours in [1.0 / 64.0, 0.1, 0.5, 1.0, 1.5, 16.0, 100.0] {
+            let ([below, above], part) = places("raid5(4)", hours);
+            assert_eq!(above.1, below.1 + 1);
+            let power = below.1 as f64 + part;
+            assert!((libm::exp2(power) / hours - 1.0).abs() < 1e-9, "{hours}: {below:?} {part}");
+            assert!((0.0..1.0).contains(&part), "{part}");
+        }
+        assert_eq!(places("", 0.0).0[0].1, -6);
+    }
 }

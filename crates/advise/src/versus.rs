@@ -531,6 +531,7 @@ mod tests {
         // A spare beside another level is another family where both have the same space.
         assert_eq!(found(&wanted, &["raid6(8)", "raid5(7) + spare"]), [1]);
         assert_eq!(found(&wanted, &["raid6(8)", "raid5(5) + spare"]), [] as [usize; 0]);
+        assert_eq!(found(&wanted, &["raid6(8)", "raid6(8) + spare"]), [] as [usize; 0], "itself");
         wanted.among = named(&["raid6(8)", "raid6(6)"]);
         assert_eq!(found(&wanted, &["raid6(8)", "raid6(6)"]), [1], "layouts are asked about each");
     }

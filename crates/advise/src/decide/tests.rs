@@ -301,7 +301,7 @@ fn short(names: &[&str]) -> Wanted {
     // Of what is simulated of their chances nothing but failures.
     wanted.model = raidlab_risk::Model::plain(0.05, 0.0);
     let [failures, none] = [0.05, 0.0].map(raidlab_risk::prior::Range::fixed);
-    (wanted.unknown, wanted.mission) = ([failures, none, none], raidlab_risk::years(1.0));
+    (wanted.unknown, wanted.mission) = ([failures, none, none], raidlab_risk::years(2.0));
     wanted
 }
 
@@ -326,6 +326,9 @@ fn the_last_runs_are_on_seeds_that_nobody_chose_by() {
     let looked = raidlab_random::mix(&[wanted.seed, 1]);
     let looks = search.runs_of(all.to_vec(), looked, "looks").expect("runs");
     assert!(rates(&looks[0]).iter().all(|rate| !once.contains(rate)), "a look's seed again");
+    // Seven rounds of three states, and all that they did.
+    let requests: u64 = looks[0].rounds.iter().map(Measured::requests).sum();
+    assert_eq!((search.spent.runs, search.spent.requests), (7 * 3, requests));
 }
 
 /// The chance beside a layout is that of the table of ranges, and both know of its spares.

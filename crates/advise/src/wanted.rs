@@ -223,21 +223,7 @@ const MOST: f64 = 204_800_000.0;
 /// Hours in which a rebuild that nothing disturbs goes over a member: a full pass at the drive's rates, which fall
 /// evenly from the outer edge inwards, and never faster than md's `speed_limit_max`.
 pub fn idle_rebuild(drive: &DriveSpec, member: Sectors) -> f64 {
-    let bytes = member.bytes() as f64;
-    let rate = |key: &str| drive.amount(key).map(|rate| rate as f64);
-    let (outer, inner) = match (rate("outer_rate"), rate("inner_rate")) {
-        (Some(outer), Some(inner)) => (outer, inner.min(outer)),
-        _ => (MOST, MOST),
-    };
-    let fast = outer.min(MOST);
-    // The share of the drive, from its edge, that is faster than the most.
-    let capped =
-        if outer > inner { ((outer - fast) / (outer - inner)).clamp(0.0, 1.0) } else { 0.0 };
-    let slow = inner.min(MOST);
-    let rest = 1.0 - capped;
-    let falling =
-        if fast > slow { rest * libm::log(fast / slow) / (fast - slow) } else { rest / fast };
-    (capped / fast + falling) * bytes / 3_600.0
+    raidlab_predict::pass(drive, member.bytes(), MOST) / 3_600.0
 }
 
 /// Hours of a rebuild beside work that goes on for `busy` of the time, during which it would take `loaded` hours.

@@ -40,7 +40,8 @@ fn keeps_up(wanted: &Wanted, advice: &Advice) -> Option<String> {
         ),
     };
     let others = if advice.finalists.len() > 1 { "; so does every layout below" } else { "" };
-    let none = "If something stutters all the same, look at network and programs";
+    let none = "A stream here waits after each write has ended, as fio does, so the rates below are a little less than \
+                it asks for. If something stutters all the same, look at network and programs";
     Some(format!("{pick} keeps up with {count} {demand:.1} MB/s{states}{each}{others}. {none}."))
 }
 

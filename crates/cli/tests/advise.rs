@@ -56,6 +56,15 @@ fn an_answer_has_all_its_parts() {
     assert_eq!(again.stdout, json);
 }
 
+/// What no layout can have is no reason to leave all of them out without a word, and 20 bytes are what was not meant.
+#[test]
+fn chunks_and_capacities_that_make_no_sense_are_refused() {
+    let of = |flag: &str, value: &str| raidlab(["advise", "--drives", "4", flag, value]);
+    of("--chunks", "48KiB").refused(&["--chunks 48KiB", "power of two"]);
+    of("--chunks", "512").refused(&["--chunks", "from 4KiB on"]);
+    of("--capacity", "20").refused(&["--capacity 20", "20TB"]);
+}
+
 /// A rebuild of which milliseconds were simulated is years or minutes by chance: neither is said.
 #[test]
 fn a_rebuild_of_which_too_little_was_simulated_is_unknown() {

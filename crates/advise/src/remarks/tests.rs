@@ -483,11 +483,11 @@ fn keeping_up_is_told_with_what_is_asked_for() {
     };
     let alone = told(1, &["raid0(6)"]);
     assert!(
-        alone.starts_with("raid0(6) keeps up with 1 stream of 0.5 MB/s. If something"),
+        alone.starts_with("raid0(6) keeps up with 1 stream of 0.5 MB/s. A stream here waits"),
         "{alone}"
     );
     let many = told(64, &["raid6(6)", "raid10(6)"]);
     let expected = "raid6(6) keeps up with 64 streams of together 32.0 MB/s, also with a drive missing and while it is \
-                    rebuilding: each has its full rate, as fewer would have; so does every layout below. If";
+                    rebuilding: each has its full rate, as fewer would have; so does every layout below. A";
     assert!(many.starts_with(expected), "{many}");
 }

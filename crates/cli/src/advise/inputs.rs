@@ -35,6 +35,10 @@ pub(super) fn wanted(options: &AdviseOptions) -> Result<Wanted, Failure> {
     wanted.software = options.software.map(|one| one.software()).unwrap_or_default();
     wanted.spares = options.spares.unwrap_or(wanted.spares);
     for chunk in options.chunks.iter().flatten() {
+        if !chunk.0.is_power_of_two() || chunk.0 < LEAST_CHUNK {
+            let what = "a chunk of md is a power of two, from 4KiB on";
+            return Err(Failure::input(format!("--chunks {chunk}: {what}")));
+        }
         wanted.chunks.push(sectors("--chunks", *chunk)?);
     }
     for name in options.among.iter().flatten() {
@@ -126,6 +130,11 @@ fn sectors(flag: &str, size: Size) -> Result<Sectors, Failure> {
     sectors.ok_or_else(|| Failure::input(format!("{flag} {size}: not a multiple of 512 bytes")))
 }
 
+/// Bytes of md's smallest chunk, a page.
+const LEAST_CHUNK: u64 = 4096;
+/// Bytes below which a capacity that is asked for was meant to have a unit.
+const LEAST_CAPACITY: u64 = 1_000_000_000;
+
 /// `raid6(8)`, `raid10`, `raid5+0`.
 fn among(name: &str, drives: &RangeInclusive<u16>) -> Result<Vec<Among>, Failure> {
     let name = name.trim();
@@ -154,6 +163,10 @@ fn among(name: &str, drives: &RangeInclusive<u16>) -> Result<Vec<Among>, Failure
 
 fn limits(options: &AdviseOptions, wanted: &mut Wanted) -> Result<(), Failure> {
     let limits = &mut wanted.limits;
+    if let Some(size) = options.capacity.filter(|size| size.0 < LEAST_CAPACITY) {
+        let what = "so little every array has; with a unit it is more, such as 20TB";
+        return Err(Failure::input(format!("--capacity {size}: {what}")));
+    }
     limits.capacity = options.capacity.map(|size| size.0);
     limits.survive = options.survive.unwrap_or(limits.survive);
     let above = |flag: &str, value: f64| match value.is_finite() && value > 0.0 {

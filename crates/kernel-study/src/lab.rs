@@ -313,7 +313,9 @@ impl<'a> KernelRunner<'a> {
         };
         let (record, run) = self.record_and_run(key, seed)?;
         let sample = Sample::of(&*spec.workload, &record).ok_or_else(no_time)?;
-        Ok(Sample { rebuild: run.report.rebuild, ..sample })
+        let rebuild = run.report.rebuild;
+        let rebuild = rebuild.map(|one| self.lab.modelled.over_all_zones(key.layout, one));
+        Ok(Sample { rebuild, ..sample })
     }
 
     fn run_guest(&self, key: &CellKey, seed: u64) -> Result<Run, KernelError> {

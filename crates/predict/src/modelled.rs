@@ -606,7 +606,9 @@ impl Modelled<'_> {
         }
         let sample = Sample::of(workload, &record);
         let sample = sample.ok_or_else(|| failed("no time passed".into()))?;
-        Ok(Sample { rebuild: rebuild::progress(world), ..sample })
+        let rebuild = rebuild::progress(world);
+        let rebuild = rebuild.map(|rebuild| self.over_all_zones(key.layout, rebuild));
+        Ok(Sample { rebuild, ..sample })
     }
 
     /// A PATA channel is held for as long as a drive works on a command: with one member on it, it is

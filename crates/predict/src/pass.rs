@@ -3,8 +3,8 @@
 use raidlab_models::DriveSpec;
 
 /// Seconds in which so many bytes of a drive from its outer edge on, all of it as a rule, are gone over in order: at
-/// its rates, which fall evenly from the outer edge inwards, and never faster than `most` bytes a second. A drive without
-/// such rates goes at `most`.
+/// its rates, which fall evenly from the outer edge inwards, and never faster than `most` bytes a second. A drive
+/// without such rates goes at `most`.
 pub fn pass(drive: &DriveSpec, bytes: u64, most: f64) -> f64 {
     let rate = |key: &str| drive.amount(key).map(|rate| rate as f64);
     let (outer, inner) = match (rate("outer_rate"), rate("inner_rate")) {

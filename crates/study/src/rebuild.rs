@@ -55,8 +55,8 @@ impl Rebuild {
         Some(Self { elapsed: now.since(began), done })
     }
 
-    /// The same where the whole takes `factor` times as long as it would at the pace of what was done; nothing is changed
-    /// of a rebuild that has ended.
+    /// The same where the whole takes `factor` times as long as it would at the pace of what was done; nothing is
+    /// changed of a rebuild that has ended.
     #[must_use]
     pub fn slower(self, factor: f64) -> Self {
         if self.done >= 1.0 { self } else { Self { done: self.done / factor.max(1.0), ..self } }

@@ -19,14 +19,14 @@ const MOST_TOLD: usize = 8;
 #[derive(Debug, Default)]
 pub struct Report {
     rows: u64,
-    errors: Told,
-    notes: Told,
+    errors: Messages,
+    notes: Messages,
     groups: BTreeMap<Group, Shown>,
 }
 
 /// Texts of rows.
 #[derive(Debug, Default)]
-struct Told {
+struct Messages {
     count: u64,
     /// By what tells them from others.
     texts: BTreeMap<String, Text>,
@@ -40,7 +40,7 @@ struct Text {
     count: u64,
 }
 
-impl Told {
+impl Messages {
     fn add(&mut self, text: &str, key: String, point: u64) {
         self.count += 1;
         if self.texts.len() < MOST_TOLD || self.texts.contains_key(&key) {

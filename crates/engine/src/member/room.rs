@@ -56,8 +56,9 @@ impl Room {
         runs.all(|run| self.has[(run / 64) as usize] & 1 << (run % 64) != 0)
     }
 
-    /// Asks for the room of a range of the member, whose data start at `data_offset` of the file. Fails only where there
-    /// is none: what else is wrong with the file, the write to it tells, and may be the member's end, not the array's.
+    /// Asks for the room of a range of the member, whose data start at `data_offset` of the file. Fails only where
+    /// there is none: what else is wrong with the file, the write to it tells, and may be the member's end, not the
+    /// array's.
     pub(super) fn reserve(
         &mut self,
         file: &File,

@@ -203,8 +203,8 @@ impl Ssd {
         1.0 + self.ftl.copies() as f64 / 65_536.0
     }
 
-    /// How long the busiest of controller, interface, dies (on average) and the map that flushes have written has worked,
-    /// by what has been begun so far.
+    /// How long the busiest of controller, interface, dies (on average) and the map that flushes have written has
+    /// worked, by what has been begun so far.
     pub fn busy(&self) -> Nanos {
         let dies = self.flash.busy() / u64::from(self.f.dies);
         let link = self.link_out.busy.max(self.link_in.busy);

@@ -427,8 +427,8 @@ impl Server {
 
     /// Gives memory that came back to who waits for some; whether any was used.
     ///
-    /// Each in turn: where there is not enough for one, those behind it wait, however little they want, or it would wait
-    /// for ever beside them. Who has too much itself holds up nobody.
+    /// Each in turn: where there is not enough for one, those behind it wait, however little they want, or it would
+    /// wait for ever beside them. Who has too much itself holds up nobody.
     fn feed(&mut self) -> Result<bool, EngineError> {
         if self.starved.is_empty() || !std::mem::take(&mut self.arrays.freed) {
             return Ok(false);

@@ -2,14 +2,14 @@
 
 use crate::support::carried::{MEMBER, carries, found, mirror, raid5, start, superblock, unused};
 use crate::support::records::IDENTITY;
-use crate::support::{Driver, Word};
+use crate::support::{Driver, Word, Work};
 use raidlab_core::consistency::{
     Allow, AssembleError, Carried, Examined, Finding, Found, LogEntry, ResyncCost, Unusable, Wanted,
 };
 use raidlab_core::contract::{
-    Admin, Epoch, Input, IoOp, Outcome, Output, Pacing, Record, Superblock,
+    Admin, Epoch, Event, Input, IoOp, IoOutcome, Outcome, Output, Pacing, Record, Superblock,
 };
-use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector, Sectors, Time};
+use raidlab_core::{Array, Config, Consistency, Limits, MemberIndex, Sector, Sectors, Time};
 use raidlab_random::SplitMix64;
 
 fn carried(one: &mut Examined) -> &mut Carried {
@@ -338,6 +338,44 @@ fn a_log_device_that_is_ahead_shows_that_members_are_stale() {
     seen.journal = carries(&config, 6, Superblock { journal: true, ..superblock(12, 0b001) });
     let error = start(&config, &seen).expect_err("members 1 and 2 went on");
     assert!(matches!(error, AssembleError::TooFew(all) if all.len() == 3));
+}
+
+/// The power goes before any superblock says that the log device failed. Nothing was written without it until then: it
+/// is used again where it is there, and after an orderly stop there is nothing to make consistent.
+#[test]
+fn a_log_device_whose_failure_is_not_recorded_is_used_again() {
+    let limits = Limits { requests: 4, segments: 4, ios: 4, plans: 4, windows: 1 };
+    let config = Config { limits, ..raid5(3, JOURNAL) };
+    let nothing = Word { missing: false, dirty_degraded: false };
+    let mut driver = Driver::new(&config);
+    assert_eq!(driver.write(0, &[1; 8]), Outcome::Done);
+    let journal = driver.array.journal();
+    driver.meta_fault = Box::new(move |meta| match meta.member == journal {
+        true => IoOutcome::MediaError { first_bad: meta.at },
+        false => IoOutcome::Ok,
+    });
+    driver.begin_write(4, &[2; 8], false);
+    while !driver.events.contains(&Event::JournalFailed) {
+        driver.step(0);
+    }
+    driver.begin_write(32, &[4; 8], false);
+    // Whatever goes out besides them ends before the superblocks that would tell of it.
+    let is_other = |work: &Work| !matches!(work, Work::Meta(_));
+    while let Some(at) = driver.work.iter().position(is_other) {
+        driver.step(at);
+    }
+    driver.reassemble(&config, &[], nothing).expect("nobody is missing");
+    assert!(driver.array.superblock().journal, "no superblock says that it is given up");
+    driver.run_until_idle(20);
+    let as_it_was: Vec<u8> = [&[1; 8][..], &[0; 32]].concat();
+    assert_eq!(driver.read(0, 40), Ok(as_it_was), "nothing went out without the log device");
+    assert_eq!(driver.write(4, &[3; 8]), Outcome::Done);
+    driver.input(Input::Admin(Admin::Stop));
+    driver.run_until_idle(20);
+    assert!(driver.events.contains(&Event::Stopped));
+    driver.reassemble(&config, &[], nothing).expect("nobody is missing");
+    let said = driver.array.superblock();
+    assert!(said.journal && said.clean && said.synced_to == Sector::MAX, "{said:?}");
 }
 
 fn journal_entry(sequence: u64, settled: u64) -> LogEntry {

@@ -35,7 +35,7 @@ pub(super) struct Run {
     crashes: u64,
     /// Redundancy may disagree for good: a crash without anything that keeps it consistent.
     pub(super) open_for_good: bool,
-    /// The log device has failed.
+    /// The log device has failed, and no start used it since.
     pub(super) log_lost: bool,
     /// Nothing starts any more, as is due.
     pub(super) over: bool,

@@ -110,6 +110,8 @@ impl Run {
         if self.harness.array().status().replacing != [0; 2] {
             self.shares.has(Special::Resumed);
         }
+        // The failure of the log device was not recorded before the power went: it is there, and used again.
+        self.log_lost &= !self.harness.array().superblock().journal;
         for member in 0..self.members() {
             match self.harness.array().is_failed(MemberIndex(member)) {
                 true => self.budget.harmed |= 1 << member,

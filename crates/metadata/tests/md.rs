@@ -15,6 +15,8 @@ mod images;
 mod journal;
 #[path = "md/journal_made.rs"]
 mod journal_made;
+#[path = "md/journal_replay.rs"]
+mod journal_replay;
 #[path = "md/logs.rs"]
 mod logs;
 #[path = "md/memory.rs"]

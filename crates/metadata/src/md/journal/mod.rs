@@ -241,6 +241,14 @@ impl JournalRow {
         self.parity = Some(places);
     }
 
+    /// Data of which parity is still to be made: those that are newer, and those before them where the parity that came
+    /// with them is not used.
+    fn without_parity(&self) -> BTreeMap<u16, u64> {
+        let mut all = if self.parity.is_none() { self.data.clone() } else { BTreeMap::new() };
+        all.extend(&self.alone);
+        all
+    }
+
     /// Whether it has anything that is to be written: parity alone is of data that are on the members.
     fn is_used(&self) -> bool {
         !self.data.is_empty() || !self.alone.is_empty()

@@ -4,13 +4,19 @@
 //! Why it is safe: rows with data and parity are written as they stand, so that a replay that was interrupted is done
 //! again. Data without parity (md's write-back mode) are logged with the parity that is made of them, behind everything
 //! that is found, before the tail moves there and any of them is written: parity made of what is on the members is not
-//! to be made a second time of half of what replaced it. The tail moves when all that is before it is durable on the
-//! members, to a block without pages, with a number that nothing left in the ring has. A member that fails meanwhile,
-//! or that is left out although superblocks have it in service, is known to the others before that
+//! to be made a second time of half of what replaced it. Parity that was logged before data that stand alone is not
+//! written, but where a missing chunk is computed of it and they are not on their members yet: rows stand in the
+//! journal until long after they are durable, and with one of two parities out of service data were written through.
+//! The tail moves when all that is before it is durable on the members, to a block without pages, with a number that
+//! nothing left in the ring has. A member that fails meanwhile, or that is left out although superblocks have it in
+//! service, is known to the others before that
 //! ([`Joined::untold`]), and the replay begins anew without it.
 //!
-//! The engine and the checker both replay by it: what is checked is what runs. Tests: the checker's with md's journal,
-//! and the engine's `tests/md_journal.rs`, `tests/md_journal_replay.rs`, `tests/md_journal_guest.rs`.
+//! The engine and the checker both replay by it: what is checked is what runs. Tests: `tests/md/journal_replay.rs`, the
+//! checker's with md's journal, and the engine's `tests/md_journal.rs`, `tests/md_journal_replay.rs`,
+//! `tests/md_journal_guest.rs`.
+
+use std::collections::BTreeMap;
 
 use raidlab_core::contract::MemberBits;
 use raidlab_core::geometry::Parity;
@@ -132,8 +138,12 @@ impl<D: ReplayDevices> Replay<'_, D> {
         let found = self.devices.with_log(|log| recover(log, one));
         let mut found = found.map_err(ReplayError::Journal)?;
         let mut replayed = Replayed::default();
-        for (row, journalled) in &found.rows {
-            replayed.whole += u64::from(!journalled.data.is_empty());
+        for (row, journalled) in &mut found.rows {
+            if self.is_parity_superseded(one, *row, journalled)? {
+                journalled.parity = None;
+            }
+            let is_whole = journalled.parity.is_some() && !journalled.data.is_empty();
+            replayed.whole += u64::from(is_whole);
             replayed.alone += u64::from(!journalled.alone.is_empty());
             self.write_whole(one, *row, journalled)?;
         }
@@ -179,6 +189,36 @@ impl<D: ReplayDevices> Replay<'_, D> {
         self.devices.write_log(at, bytes).map_err(ReplayError::Device)
     }
 
+    /// Whether a row's parity is not to be written, as data alone stand behind it: parity can be made of what is logged
+    /// and of what members have; or a chunk is missing, and the newer data are on their members already, with parity of
+    /// them, of which it is computed: of the older parity it would come out wrong.
+    fn is_parity_superseded(
+        &mut self,
+        one: &Superblock,
+        row: u64,
+        journalled: &JournalRow,
+    ) -> Result<bool, ReplayError<D::Error>> {
+        let JournalRow { data, parity: Some(_), alone } = journalled else { return Ok(false) };
+        if data.is_empty() || alone.is_empty() {
+            return Ok(false);
+        }
+        let is_logged = |k: &u16| data.contains_key(k) || alone.contains_key(k);
+        let mut others = (0..self.chunks()).filter(|k| !is_logged(k));
+        if others.all(|k| self.page(k, row).is_some()) {
+            return Ok(true);
+        }
+        // What these held when that parity was made stands on their members, if anywhere.
+        let mut is_newer = false;
+        for (k, place) in alone.iter().filter(|(k, _)| !data.contains_key(k)) {
+            let Some(page) = self.page(*k, row) else { continue };
+            if page != self.logged(one, *place)? {
+                return Ok(false);
+            }
+            is_newer = true;
+        }
+        Ok(is_newer)
+    }
+
     /// Writes a row's data and the parity that stood with them.
     fn write_whole(
         &mut self,
@@ -211,7 +251,7 @@ impl<D: ReplayDevices> Replay<'_, D> {
             return Err(ReplayError::Other("it could not be begun anew"));
         };
         // A block for each row, and those that fill the end of the ring.
-        let pages = |row: &JournalRow| row.alone.len() as u64 + 3;
+        let pages = |row: &JournalRow| row.without_parity().len() as u64 + 3;
         let most: u64 =
             rows().map(|(_, row)| pages(row)).sum::<u64>() + u64::from(self.chunks()) + 3;
         let ring = one.data_size / PAGE * PAGE;
@@ -281,19 +321,20 @@ impl<D: ReplayDevices> Replay<'_, D> {
         journalled: &JournalRow,
     ) -> Result<Made, ReplayError<D::Error>> {
         let stripe = row / self.geometry.chunk().0;
+        let new = journalled.without_parity();
         let mut data = Vec::new();
         let mut depends = false;
         for k in 0..self.chunks() {
-            data.push(match journalled.alone.contains_key(&k) {
+            data.push(match new.contains_key(&k) {
                 true => Page::new(),
                 false => self.page(k, row).unwrap_or_default(),
             });
-            depends |= data[usize::from(k)].is_empty() && !journalled.alone.contains_key(&k);
+            depends |= data[usize::from(k)].is_empty() && !new.contains_key(&k);
         }
         if depends {
-            data = self.recovered(row)?;
+            data = self.recovered(one, row, journalled)?;
         }
-        for (k, place) in &journalled.alone {
+        for (k, place) in &new {
             data[usize::from(*k)] = self.logged(one, *place)?;
         }
         let exponents: Vec<u8> =
@@ -304,7 +345,7 @@ impl<D: ReplayDevices> Replay<'_, D> {
         let into = (&mut p[..], has_q.then_some(&mut q[..]));
         self.devices.parities(&sources, &exponents, into).map_err(ReplayError::Device)?;
         let mut pages: Vec<(u16, Page)> = Vec::new();
-        for k in journalled.alone.keys() {
+        for k in new.keys() {
             pages.push((*k, std::mem::take(&mut data[usize::from(*k)])));
         }
         let both = (self.chunks()..).zip([p, q]).take(usize::from(self.geometry.parities()));
@@ -312,13 +353,24 @@ impl<D: ReplayDevices> Replay<'_, D> {
         Ok(Made { pages, depends })
     }
 
-    /// All data of a row as they were on the members, those that cannot be read made from parity.
-    fn recovered(&mut self, row: u64) -> Result<Vec<Page>, ReplayError<D::Error>> {
+    /// All data of a row as they were on the members, those that cannot be read made from parity. Where parity that
+    /// was logged with data is superseded, what is on the members is of all that is logged.
+    fn recovered(
+        &mut self,
+        one: &Superblock,
+        row: u64,
+        journalled: &JournalRow,
+    ) -> Result<Vec<Page>, ReplayError<D::Error>> {
+        let is_superseded = !journalled.data.is_empty() && journalled.parity.is_none();
+        let on_members = if is_superseded { journalled.without_parity() } else { BTreeMap::new() };
         let stripe = row / self.geometry.chunk().0;
         let mut data = Vec::new();
         let mut lost = Vec::new();
         for k in 0..self.chunks() {
-            let page = self.page(k, row);
+            let page = match on_members.get(&k) {
+                Some(place) => Some(self.logged(one, *place)?),
+                None => self.page(k, row),
+            };
             if page.is_none() {
                 lost.push(usize::from(k));
             }

@@ -154,6 +154,8 @@ fn of_drives(wanted: &Wanted, advice: &Advice, parity: bool) -> Vec<String> {
              16 h). Use drives of conventional recording in arrays."
                 .into(),
         ),
+        // Drives of SAS were never sold that way.
+        DriveKind::HardDisk(_) if drive.is_sas() => {}
         DriveKind::HardDisk(_) => told.push(
             "Check by its model that the drive is no shingled one (SMR), as WD40EFAX is, which was sold for NAS: the \
              kernel does not know, and a rebuild of one may take days (RAIDZ1 of 4 x 4 TB: over 9 days against 16 h)."
@@ -303,7 +305,7 @@ pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let mut told = vec!["that backups can be restored".to_owned()];
     let pick = &advice.finalists[advice.verdict.pick].candidate;
     if pick.layout.survives() > 0 {
-        if !matches!(wanted.drive.kind, DriveKind::Ssd(_)) {
+        if !matches!(wanted.drive.kind, DriveKind::Ssd(_)) && !wanted.drive.is_sas() {
             told.push(
                 "that SATA drives give up on a bad sector within seconds, set at each start (smartctl -l \
                  scterc,70,70); where one refuses, that the kernel waits for it (echo 180 \

@@ -28,7 +28,12 @@ impl DriveSpec {
     /// Whether a host has single writes made durable by FUA: NVMe and SAS drives; libata leaves it off,
     /// so behind SATA a flush follows the write.
     pub fn has_fua(&self) -> bool {
-        self.is_nvme() || self.name.starts_with("sas-")
+        self.is_nvme() || self.is_sas()
+    }
+
+    /// Whether it is reached by SAS.
+    pub fn is_sas(&self) -> bool {
+        self.name.starts_with("sas-")
     }
 
     /// Whether it is reached by NVMe.

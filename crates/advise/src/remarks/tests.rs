@@ -382,6 +382,9 @@ fn warnings_follow_the_question() {
         assert_eq!(found.contains("The work never stops"), is_told, "{busy}");
     }
     assert!(told(&nothing, &disk, "raid6(8)").0.contains("no shingled one (SMR)"));
+    // Neither shingled models nor SATA's way to give up are a matter of drives of SAS.
+    let (warned, checked) = told(&nothing, &made_up::wanted(8, "sas-146gb-10k", "vm"), "raid6(8)");
+    assert!(!warned.contains("shingled") && !checked.contains("scterc"), "{warned} {checked}");
     let flash = told(&nothing, &ssd, "raid6(8)").0;
     assert!(
         flash.contains("Parity on SSDs") && flash.contains("each flush of this work waits"),

@@ -44,11 +44,42 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<Known> {
             }
         }
     }
-    let known = |(kind, titles, cells): (Kind<'_>, Vec<String>, Vec<&Cell>)| Known {
-        title: titles.join(", "),
-        text: kind.text(&cells),
+    let known = |(at, (kind, titles, cells)): (usize, &(Kind<'_>, Vec<String>, Vec<&Cell>))| {
+        let others = found.iter().enumerate().filter(|(other, _)| *other != at);
+        // Of a row of which not all is alike it is said whose figures are meant.
+        let is_shared = |title: &String| others.clone().any(|(_, one)| one.1.contains(title));
+        let of = if titles.iter().any(is_shared) { layouts(cells) } else { String::new() };
+        let title = if found.len() == 1 && titles.len() > MOST_NAMED {
+            "all figures".to_owned()
+        } else {
+            some(titles)
+        };
+        Known { title: format!("{title}{of}"), text: kind.text(cells) }
     };
-    found.into_iter().map(known).collect()
+    found.iter().enumerate().map(known).collect()
+}
+
+/// How many titles, or layouts, are named.
+const MOST_NAMED: usize = 6;
+
+fn some(names: &[String]) -> String {
+    match names.len().checked_sub(MOST_NAMED) {
+        Some(more) if more > 0 => {
+            format!("{} and {} more", names[..MOST_NAMED - 1].join(", "), more + 1)
+        }
+        _ => names.join(", "),
+    }
+}
+
+/// The layouts of cells, in brackets.
+fn layouts(cells: &[&Cell]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for cell in cells {
+        if !names.contains(&cell.layout) {
+            names.push(cell.layout.clone());
+        }
+    }
+    format!(" ({})", some(&names))
 }
 
 /// What is alike of cells.

@@ -55,6 +55,29 @@ fn every_report_says_within_what_a_kernel_lies_and_what_was_not_checked() {
     assert!(!without.contains("How far to trust this"), "measured figures need none");
 }
 
+/// Two things that are said of the figures of one row would contradict each other without whose they are.
+#[test]
+fn whose_figures_are_meant_is_said_where_a_row_has_several_kinds() {
+    let terminal = Terminal { width: None, ..Terminal::default() };
+    let words = |results: &Results| {
+        let text = text(&terminal, results);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let mixed = document();
+    let other = &mixed.layouts[1].name;
+    let said = format!(" ({other}): not checked against a kernel: the level was not compared");
+    assert!(words(&mixed).contains(&said), "{said}: {}", words(&mixed));
+    let first = format!(" ({}", mixed.layouts[0].name);
+    let checked = words(&mixed);
+    let (before, _) = checked.split_once(": a kernel's figure lies within").expect("is said");
+    assert!(before.contains(&first) && before.ends_with(')'), "{before}");
+    let mut alike = document();
+    alike.cells.retain(|cell| cell.layout != *other);
+    let alike = words(&alike);
+    let (before, _) = alike.split_once(": a kernel's figure lies within").expect("is said");
+    assert!(!before.ends_with(')'), "{before}");
+}
+
 /// The fields of a line, commas between quotation marks left where they are.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];

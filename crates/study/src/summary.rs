@@ -207,7 +207,9 @@ impl Judged {
                 cell.percent_vs_baseline = Some(comparison.percent);
                 cell.percent_interval = comparison.interval;
                 cell.verdict = Some(comparison.verdict);
-                cell.more_rounds = comparison.more_rounds;
+                // Where noise is that large they would but show that it is.
+                let is_loud = study.measured && shown.floor * 100.0 > LOUD;
+                cell.more_rounds = comparison.more_rounds.filter(|_| !is_loud);
                 cell.dependence = comparison.dependence;
             } else if study.baseline == [cell.layout.clone()] {
                 cell.percent_vs_baseline = Some(0.0);

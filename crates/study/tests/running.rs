@@ -176,15 +176,21 @@ fn a_loud_machine_is_warned_of() {
         }
     }
     let measured = Study { measured: true, ..study() };
-    let warned = |factor: f64| {
-        let mut runner = Loud(Fake::new(0.0), factor);
+    let run = |factor: f64, spread: f64| {
+        let mut runner = Loud(Fake::new(spread), factor);
         let samples = run_rounds(&measured, &mut runner, &mut on).unwrap();
-        let warnings = results(&measured, &samples).warnings;
+        results(&measured, &samples)
+    };
+    let warned = |factor: f64| {
+        let warnings = run(factor, 0.0).warnings;
         warnings.into_iter().find(|warning| warning.contains("differs from itself"))
     };
     assert_eq!(warned(1.09), None);
     let told = warned(1.5).expect("is told");
     assert!(told.contains("by up to 50 % (") && told.contains("in 72 of 72 cells"), "{told}");
+    // Nor would more rounds tell anything but that.
+    let found = run(1.5, 150.0);
+    assert!(found.cells.iter().all(|cell| cell.more_rounds.is_none()));
 }
 
 /// Of a baseline of several layouts the first is measured twice, and the mean that all are beside is that of what is

@@ -78,7 +78,8 @@ struct Shown {
     all: Mean,
     /// Halves of intervals, as shares of medians: how many, and their sum.
     widths: (u64, f64),
-    best: Option<(f64, String)>,
+    /// The best median, its interval, and whose it is.
+    best: Option<(f64, Option<[f64; 2]>, String)>,
     /// By key, then value.
     keys: BTreeMap<String, BTreeMap<String, Mean>>,
 }
@@ -149,15 +150,15 @@ impl Report {
             row.keys.iter().map(|(name, value)| (name.clone(), key(value))).collect();
         let is_better = match (&shown.best, shown.better) {
             (None, _) => true,
-            (Some((best, _)), Better::Higher) => figure.median > *best,
-            (Some((best, _)), Better::Lower) => figure.median < *best,
+            (Some((best, ..)), Better::Higher) => figure.median > *best,
+            (Some((best, ..)), Better::Lower) => figure.median < *best,
         };
         if is_better {
             let with: Vec<String> =
                 keys.iter().map(|(name, value)| format!("{name} = {value}")).collect();
             let note = row.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
             let what = format!("{layout}, point {}: {}{note}", row.point, with.join(", "));
-            shown.best = Some((figure.median, what));
+            shown.best = Some((figure.median, figure.ci95, what));
         }
         for (name, value) in keys.into_iter().chain([("layout".to_owned(), layout)]) {
             let values = shown.keys.entry(name).or_default();
@@ -200,8 +201,12 @@ impl Report {
                 "\n## {}, {} {processes}, {of_group}: {} ({})\n",
                 group.workload, group.processes, group.metric, group.unit
             );
-            if let Some((value, what)) = &shown.best {
-                let _ = writeln!(to, "Best: {} with {what}\n", figure(*value));
+            if let Some((value, interval, what)) = &shown.best {
+                // What others do within it may be as good: draws alone make several percent.
+                let within = interval.map_or_else(String::new, |[low, high]| {
+                    format!(" (95 of 100: {} to {})", figure(low), figure(high))
+                });
+                let _ = writeln!(to, "Best: {}{within} with {what}\n", figure(*value));
             }
             let _ = match shown.widths {
                 (0, _) => writeln!(to, "Cells have no intervals: they have fewer than 6 rounds.\n"),

@@ -484,8 +484,8 @@ fn report(lines: &[String]) -> String {
 #[test]
 fn a_report_has_the_best_and_geometric_means() {
     for (better, best) in [
-        ("higher", "Best: 400.0 with raid5(4), point 1"),
-        ("lower", "Best: 25.00 with raid5(4), point 2"),
+        ("higher", "Best: 400.0 (95 of 100: 360.0 to 440.0) with raid5(4), point 1"),
+        ("lower", "Best: 25.00 (95 of 100: 20.00 to 30.00) with raid5(4), point 2"),
     ] {
         let chunks = ["64K", "1M", "64K", "1M"];
         let medians = [100.0, 400.0, 25.0, 100.0];

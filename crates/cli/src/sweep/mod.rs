@@ -246,7 +246,7 @@ fn tell_total(
             time(own_cpu),
             share * 100.0
         ));
-        note(&format!("raidlab merge {} reports", out.display()));
+        note(&format!("`raidlab merge {}` prints the report", out.display()));
     }
     Ok(())
 }

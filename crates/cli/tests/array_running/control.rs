@@ -1,7 +1,9 @@
 //! The control socket and the served file of a running array when others get in the way: what takes their places stays,
 //! and commands are answered where there is no room for threads.
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt;
 
 use super::*;
@@ -33,6 +35,43 @@ fn what_takes_the_place_of_the_socket_stays() {
     end(first);
     assert!(harness.status().contains("raid1(2)"));
     harness.stop(second);
+}
+
+/// A socket that cannot be connected to may be somebody's; one that nobody listens on is left by who was killed.
+#[test]
+fn a_socket_of_another_program_is_left_alone() {
+    let harness = Harness::new("control-theirs", "raid1", 2, &["--assume-clean"]);
+    let socket = harness.path("s");
+    let theirs = UnixDatagram::bind(&socket).unwrap();
+    let told = harness.assembling(&["0", "1"], &[]).stderr(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert_eq!(told.status.code(), Some(3), "{said}");
+    assert!(said.contains("perhaps another program's") && said.contains(&socket), "{said}");
+    UnixDatagram::unbound().unwrap().send_to(b"here", &socket).unwrap();
+    drop(theirs);
+    let run = harness.assemble(&["0", "1"], &[]);
+    harness.stop(run);
+}
+
+/// Every command says by which version it is meant; one that does not is meant as this raidlab has it.
+#[test]
+fn a_stop_of_another_version_is_refused() {
+    let harness = Harness::new("control-version", "raid1", 2, &["--assume-clean"]);
+    let mut run = harness.assemble(&["0", "1"], &[]);
+    let told = |line: &str| {
+        let mut stream = UnixStream::connect(harness.path("s")).unwrap();
+        writeln!(stream, "{line}").unwrap();
+        let mut told = String::new();
+        stream.read_to_string(&mut told).unwrap();
+        told
+    };
+    for what in ["stop", "status"] {
+        let answer = told(&format!(r#"{{"version": 99, "do": "{what}"}}"#));
+        assert!(answer.contains("version 99 of a command"), "{what}: {answer}");
+    }
+    assert!(harness.status().contains("raid1(2)"));
+    told(r#"{"version": 1, "do": "stop"}"#);
+    assert!(run.0.wait().unwrap().success());
 }
 
 /// The same of the link to a served file.

@@ -103,14 +103,18 @@ impl Shards {
             // Who had it may have finished it, and then it has another name, or a manifest.
             let own = file.metadata().map_err(refused)?.ino();
             let is_there = fs::metadata(&path).is_ok_and(|there| there.ino() == own);
-            if !is_there || self.manifest(shard)?.is_some() {
+            if !is_there {
                 continue;
             }
             let rows = self.file(shard, "jsonl");
             if path != rows && rows.exists() {
                 // Another finished the shard between the looks for its two names, and this file was made in
-                // vain. It is locked, so that nobody writes it.
+                // vain. It is locked, so that nobody writes it. Before the manifest is looked for, which may be
+                // there by now: who goes by that leaves the file.
                 remove(&path)?;
+                continue;
+            }
+            if self.manifest(shard)?.is_some() {
                 continue;
             }
             return ShardWriter::resume(self.clone(), shard, path, file).map(Some);

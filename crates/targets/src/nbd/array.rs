@@ -380,11 +380,21 @@ impl Served {
                 // Nothing was changed.
                 Err(error) if error.kind() == EngineErrorKind::NoRoom => {
                     self.finish(slot, Err((ErrorCode::NoSpace, "a member's filesystem is full")));
+                    self.next_range();
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    /// Has the next of those that wait for a part of a range to be done take its turn, if none is at the array.
+    fn next_range(&mut self) {
+        if !self.has_part
+            && let Some(next) = self.ranges.pop_front()
+        {
+            self.order.add(next, None);
+        }
     }
 
     /// Whether what comes next of a request is a part of a range that is zeroed or discarded.
@@ -455,9 +465,7 @@ impl Served {
         let is_range = is_range(&request);
         if is_range && stage == Stage::Change {
             self.has_part = false;
-            if let Some(next) = self.ranges.pop_front() {
-                self.order.add(next, None);
-            }
+            self.next_range();
         }
         if is_range && outcome.is_ok() && done < request.len {
             self.order.add(slot, None);

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use raidlab_core::{Level, Sectors};
-use raidlab_engine::{FileIo, FileMember, FileOptions, Member};
+use raidlab_engine::{Engine, EngineConfig, FileIo, FileMember, FileOptions, Member};
 use raidlab_nbd::{Command, ErrorCode, Framing};
 use raidlab_targets::{NbdAddress, NbdLimits, NbdReport, NbdSockets};
 
-use super::{Served, array, engine, engine_of};
+use super::{Served, array, engine, engine_of, layout};
 use crate::common::TestDirectory;
 use crate::nbd_client::{Client, READ, STATUS, ZERO};
 
@@ -145,6 +145,65 @@ fn who_waits_for_much_memory_gets_it_in_turn() {
         is_done.store(true, Ordering::Relaxed);
         told.expect("is answered");
     });
+}
+
+/// A filesystem that goes with this.
+struct Small(std::path::PathBuf);
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ =
+            std::process::Command::new("umount").args(["-l".as_ref(), self.0.as_os_str()]).status();
+    }
+}
+
+/// Of several ranges at once each is answered when a member's filesystem has no room for one of them.
+#[test]
+fn ranges_that_find_no_room_are_all_answered() {
+    const RANGE: u64 = 4 << 20;
+    let directory = TestDirectory::new();
+    let place = directory.path().join("small");
+    std::fs::create_dir(&place).unwrap();
+    let mut mount = std::process::Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=9m", "none"]).arg(&place);
+    if !mount.output().is_ok_and(|told| told.status.success()) {
+        eprintln!(
+            "skipped: ranges_that_find_no_room_are_all_answered: no filesystem can be mounted"
+        );
+        return;
+    }
+    let small = Small(place);
+    let open = |name: &str| {
+        let path = small.0.join(name);
+        std::fs::File::create(&path).unwrap().set_len(8 * RANGE).unwrap();
+        let options = FileOptions {
+            data_offset: Sectors::ZERO,
+            sectors: None,
+            direct: false,
+            threads: 1,
+            engine: FileIo::Threads,
+            read_only: false,
+        };
+        Member::File(Box::new(FileMember::open(&path, options).unwrap()))
+    };
+    let members = vec![open("0"), open("1")];
+    let served = Served::new(move || {
+        let mut config = EngineConfig::new(layout(Level::Raid1, 2));
+        config.settings.room_wait = None;
+        Engine::new(&config, members).unwrap()
+    });
+    let mut client = patient(&served);
+    for range in 0..6 {
+        client.ask(ZERO, range * RANGE, RANGE, false, &[]);
+    }
+    let mut refused = 0;
+    while client.under_way() > 0 {
+        let (_, answer) = client.answer().expect("each is answered");
+        refused += usize::from(answer.error == Some(ErrorCode::NoSpace));
+    }
+    assert!((1..6).contains(&refused), "{refused} found no room");
+    drop(client);
+    served.server.end(0, |_| ()).unwrap();
 }
 
 /// Who comes back without a name after the first array has ended must not find another one.

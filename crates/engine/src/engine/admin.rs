@@ -6,7 +6,7 @@ use std::time::Duration;
 use raidlab_core::contract::{Admin, Event, Input, IoOp, Pacing, Scrub, Work};
 use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Time};
 
-use super::{Engine, Wait};
+use super::Engine;
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Member, Submission};
 use crate::metadata::{Form, look};
@@ -97,6 +97,7 @@ impl Engine {
         self.existing(member, OPERATION)?;
         let place = self.array.replacement(member);
         self.idle(place, OPERATION)?;
+        self.settle_work()?;
         if self.metadata.as_ref().is_some_and(|one| matches!(one.form, Form::Geom)) {
             let reason = "labels of GEOM cannot say that a device replaces a member that is still there, which would \
                           count as a member still: take the member out of service, and add the device";
@@ -238,12 +239,19 @@ impl Engine {
     /// # Errors
     /// As [`admin`](Self::admin).
     pub fn start_scrub(&mut self, scrub: Scrub) -> Result<(), EngineError> {
-        self.turn(Wait::No);
-        while self.array.status().settling && self.at_threads > 0 {
+        self.settle_work()?;
+        self.admin(Admin::StartScrub(scrub))
+    }
+
+    /// Waits until what background work has done is durable: a member is in service a moment before its rebuild has
+    /// ended, and whoever saw that may ask for the next.
+    fn settle_work(&mut self) -> Result<(), EngineError> {
+        self.turn_awhile();
+        while self.array.status().settling && (self.goes_on() || self.at_threads > 0) {
             self.check_fault()?;
             self.work_on(PATIENCE);
         }
-        self.admin(Admin::StartScrub(scrub))
+        Ok(())
     }
 
     /// Compares redundancy everywhere, as fast as it goes from now on; gives the sectors that differ.

@@ -674,11 +674,16 @@ impl Modelled<'_> {
     /// A rebuild that was broken off at the outer edge of whole drives: the zones further in are slower.
     #[must_use]
     pub fn over_all_zones(&self, layout: usize, rebuild: Rebuild) -> Rebuild {
-        let drive = &self.drives[self.study.layouts[layout].drives];
-        let whole = drive.capacity.bytes();
+        let named = &self.study.layouts[layout];
+        let members = 0..usize::from(named.layout.drives());
+        let drives = members.map(|place| &self.drives[named.group(place)]);
+        // As much as the smallest member has is rebuilt, and the slowest sets the pace.
+        let bytes = drives.clone().map(|drive| drive.capacity.bytes()).min().unwrap_or_default();
         match rebuild.seconds() {
             Some((seconds, true)) if self.study.member_size_of(layout).is_none() => {
-                rebuild.slower(pass(drive, whole, whole as f64 / seconds) / seconds)
+                let rate = bytes as f64 / seconds;
+                let longest = drives.map(|drive| pass(drive, bytes, rate)).fold(seconds, f64::max);
+                rebuild.slower(longest / seconds)
             }
             _ => rebuild,
         }

@@ -355,6 +355,30 @@ fn a_rebuild_of_whole_drives_goes_over_all_zones() {
     }
 }
 
+/// Of drives of two sizes as much as the smaller has is rebuilt, whichever stands first.
+#[test]
+fn a_rebuild_of_unequal_drives_is_as_long_as_the_smaller_is_large() {
+    let seconds = |groups: &str| {
+        let text = format!(
+            "title = \"zones\"\nrounds = 1\nstates = [\"rebuilding\"]\n\
+             drives = [{{ name = \"big\", model = \"nas-8tb-7200\", count = 2 }}, \
+                       {{ name = \"small\", model = \"nas-4tb-5400\", count = 2 }}]\n\
+             layouts = [{{ level = \"raid1\", members = 2, drives = {groups} }}]\n\
+             workloads = [{{ kind = \"dd-read\", size = \"1GiB\" }}]\n"
+        );
+        let study = parse(&text, "z.toml").unwrap_or_else(|error| panic!("{error}"));
+        let modelled = Modelled::new(&study, HostCosts::default()).expect("modelled drives");
+        let key = raidlab_study::cells(&study).into_iter().find(|key| key.processes == 0);
+        let sample = modelled.clone().run(&key.expect("a rebuild alone"), 0, 1).expect("runs");
+        sample.rebuild.expect("a rebuild").seconds().expect("a time").0
+    };
+    let small = seconds("\"small\"");
+    for groups in ["[\"big\", \"small\"]", "[\"small\", \"big\"]"] {
+        let found = seconds(groups) / small;
+        assert!((0.95..1.05).contains(&found), "{groups}: {found} times as long as small ones");
+    }
+}
+
 /// A log device may be what holds an array back, and is named then.
 #[test]
 fn a_log_device_is_a_resource() {

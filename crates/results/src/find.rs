@@ -17,7 +17,9 @@ pub const PACED_SECONDS: f64 = 3.0;
 
 /// Whether so many percent of a rebuild, seen in so many seconds, say nothing of how long it takes beside load.
 pub fn is_too_little(percent: f64, seconds: f64) -> bool {
-    percent < LEAST_REBUILT_PERCENT && seconds < LEAST_REBUILT_SECONDS || seconds < PACED_SECONDS
+    let is_short = seconds < PACED_SECONDS;
+    percent < LEAST_REBUILT_PERCENT && seconds < LEAST_REBUILT_SECONDS
+        || is_short && percent < 100.0
 }
 
 /// The metric of the row that cells of a metric stand in: rebuilds that ended and those that were extrapolated are

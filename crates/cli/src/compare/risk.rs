@@ -296,10 +296,7 @@ fn rebuilt(
         beside_work += u32::from(key.processes > 0);
         told.push((seconds / 3_600.0, is_estimate));
     }
-    // Of the drive whose rates fall most, as it is the slowest inwards.
-    let falls = |drive: &DriveSpec| full_pass(drive).1;
-    let (_, drive) = drives.iter().max_by(|one, other| falls(one.1).total_cmp(&falls(other.1)))?;
-    (beside_work > 0).then(|| Simulated::of(&told, drive))
+    (beside_work > 0).then(|| Simulated::of(&told))
 }
 
 /// Takes out what is on drives of two classes: no figures are about these.

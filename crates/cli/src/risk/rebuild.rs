@@ -62,16 +62,10 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    /// Hours of each run, and whether they are extrapolated. Of an extrapolated one both ends are drawn: all of the
-    /// drive as fast as the stretch at its outer edge that was simulated, and slower inwards as the drive's rates are.
-    pub(crate) fn of(told: &[(f64, bool)], drive: &DriveSpec) -> Self {
-        let (_, inward) = full_pass(drive);
-        let both = |(hours, is_estimate): &(f64, bool)| match is_estimate {
-            true => [*hours, hours * inward],
-            false => [*hours; 2],
-        };
+    /// Hours of each run, and whether they are extrapolated: with the slower zones further in, as the model has them.
+    pub(crate) fn of(told: &[(f64, bool)]) -> Self {
         Self {
-            span: Span::Samples(told.iter().flat_map(both).collect()),
+            span: Span::Samples(told.iter().map(|one| one.0).collect()),
             runs: told.iter().map(|one| one.0).collect(),
             extrapolated: told.iter().filter(|one| one.1).count(),
             untold: 0,
@@ -82,7 +76,7 @@ impl Simulated {
     fn with_untold(told: &[Measured], drive: &DriveSpec) -> Self {
         let known: Vec<(f64, bool)> = told.iter().flatten().copied().collect();
         let untold = told.len() - known.len();
-        let mut simulated = Self { untold, ..Self::of(&known, drive) };
+        let mut simulated = Self { untold, ..Self::of(&known) };
         if let Span::Samples(samples) = &mut simulated.span {
             let pass = full_pass(drive).0;
             samples.extend([pass, SLOWEST * pass].repeat(untold));
@@ -108,9 +102,8 @@ impl Simulated {
         let mut told = format!("in {}, {} runs", span(&runs), self.runs.len());
         if self.extrapolated > 0 {
             told += &format!(
-                ", {} of them extrapolated from the drive's outer edge: with what may come inwards {}",
-                self.extrapolated,
-                span(&self.span)
+                ", {} of them extrapolated from the drive's outer edge, with the slower zones further in",
+                self.extrapolated
             );
         }
         if self.untold > 0 {

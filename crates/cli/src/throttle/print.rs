@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use raidlab_advise::days;
 use raidlab_explore::throttle::{Outcome, PairedRatio, Policy, at_equal_time, knee, milliseconds};
-use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
+use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS, PACED_SECONDS};
 use raidlab_risk::words;
 use raidlab_study::cell_title;
 use serde_json::{Value, json};
@@ -169,8 +169,8 @@ fn sentences(curves: &Curves<'_>) -> Vec<String> {
     if curves.points.iter().any(|point| point.hours().is_nan()) {
         told.push(format!(
             "unknown: the work was over before {LEAST_REBUILT_PERCENT} % of the rebuild was done, and before \
-             {LEAST_REBUILT_SECONDS} s: how the array's turns go on is not told by that. Give the workload more to do, \
-             such as a larger size."
+             {LEAST_REBUILT_SECONDS} s, or it took less than {PACED_SECONDS} s: how the array's turns go on is not \
+             told by that. Give the workload more to do, such as a larger size."
         ));
     }
     if curves.points.iter().any(|point| point.tail().is_nan()) {

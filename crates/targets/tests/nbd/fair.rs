@@ -2,6 +2,7 @@
 //! another and its answer is counted; of some tries the one in the middle counts, as a test may be kept waiting itself.
 
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -75,21 +76,23 @@ fn ranges_of_one_client_do_not_go_before_what_others_want() {
     assert!(middle < 50, "{middle} ranges were zeroed meanwhile");
 }
 
+/// A member that is a new file of holes.
+fn sparse(path: &Path, bytes: u64) -> Member {
+    std::fs::File::create(path).unwrap().set_len(bytes).unwrap();
+    let options = FileOptions {
+        data_offset: Sectors::ZERO,
+        sectors: None,
+        direct: false,
+        threads: 1,
+        engine: FileIo::Threads,
+        read_only: false,
+    };
+    Member::File(Box::new(FileMember::open(path, options).unwrap()))
+}
+
 /// Sparse files of which one has data and the other none: each chunk is an extent of its own.
 fn holes(directory: &TestDirectory) -> Vec<Member> {
-    let open = |name: &str| {
-        let path = directory.path().join(name);
-        std::fs::File::create(&path).unwrap().set_len(4 << 20).unwrap();
-        let options = FileOptions {
-            data_offset: Sectors::ZERO,
-            sectors: None,
-            direct: false,
-            threads: 1,
-            engine: FileIo::Threads,
-            read_only: false,
-        };
-        Member::File(Box::new(FileMember::open(&path, options).unwrap()))
-    };
+    let open = |name: &str| sparse(&directory.path().join(name), 4 << 20);
     vec![open("written"), open("empty")]
 }
 
@@ -173,19 +176,7 @@ fn ranges_that_find_no_room_are_all_answered() {
         return;
     }
     let small = Small(place);
-    let open = |name: &str| {
-        let path = small.0.join(name);
-        std::fs::File::create(&path).unwrap().set_len(8 * RANGE).unwrap();
-        let options = FileOptions {
-            data_offset: Sectors::ZERO,
-            sectors: None,
-            direct: false,
-            threads: 1,
-            engine: FileIo::Threads,
-            read_only: false,
-        };
-        Member::File(Box::new(FileMember::open(&path, options).unwrap()))
-    };
+    let open = |name: &str| sparse(&small.0.join(name), 8 * RANGE);
     let members = vec![open("0"), open("1")];
     let served = Served::new(move || {
         let mut config = EngineConfig::new(layout(Level::Raid1, 2));

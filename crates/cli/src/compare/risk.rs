@@ -114,7 +114,7 @@ impl<'a> Asked<'a> {
         question.spares = named.map(|named| named.spares).collect();
         // Of unequal drives as much is used, and rebuilt, as the smallest has.
         let pass = |drive: &DriveSpec| {
-            full_pass(drive).0 * smallest.0 as f64 / (drive.capacity.0 as f64).max(1.0)
+            full_pass(drive) * smallest.0 as f64 / (drive.capacity.0 as f64).max(1.0)
         };
         let longest = drives.iter().map(|(_, drive)| pass(drive)).fold(0.0, f64::max);
         question.model.rebuild = assumed(longest);

@@ -346,7 +346,7 @@ fn rebuilds(
              --load, which simulates it",
         )
     })?;
-    let assumed = rebuild::assumed(rebuild::full_pass(drive).0);
+    let assumed = rebuild::assumed(rebuild::full_pass(drive));
     let words = format!("{} (assumed: --rebuild, --load)", rebuild::assumed_in_words(&assumed));
     Ok((assumed, Vec::new(), words))
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use raidlab_core::{Layout, SECTOR_BYTES};
+use raidlab_core::Layout;
 use raidlab_models::DriveSpec;
 use raidlab_predict::Modelled;
 use raidlab_random::mix;
@@ -25,18 +25,13 @@ const SLOWEST: f64 = 3.0;
 /// No load.
 const IDLE: &str = "idle";
 
-/// A full pass over a drive in hours, of a hard disk at rates that fall evenly from the outer edge to the inner one;
-/// and how much longer it takes than at the outer rate. What has no such rates is held by md's most, as SSDs are.
-pub(crate) fn full_pass(drive: &DriveSpec) -> (f64, f64) {
-    let rates = drive.amount("outer_rate").zip(drive.amount("inner_rate"));
-    let Some((outer, inner)) = rates.map(|(outer, inner)| (outer as f64, inner as f64)) else {
-        return (raidlab_advise::idle_rebuild(drive, drive.capacity), 1.0);
-    };
-    let bytes = (drive.capacity.0 * SECTOR_BYTES) as f64;
-    let at_outer = bytes / outer;
-    let whole =
-        if outer > inner { bytes * (outer / inner).ln() / (outer - inner) } else { at_outer };
-    (whole / 3600.0, whole / at_outer)
+/// A full pass over a drive in hours, as fast as a hard disk goes. What has no rates of its own is held by md's most,
+/// as SSDs are.
+pub(crate) fn full_pass(drive: &DriveSpec) -> f64 {
+    match drive.amount("outer_rate").and(drive.amount("inner_rate")) {
+        Some(_) => raidlab_predict::pass(drive, drive.capacity.bytes(), f64::INFINITY) / 3600.0,
+        None => raidlab_advise::idle_rebuild(drive, drive.capacity),
+    }
 }
 
 /// Where no flag says anything: from one pass of so many hours to three.
@@ -78,7 +73,7 @@ impl Simulated {
         let untold = told.len() - known.len();
         let mut simulated = Self { untold, ..Self::of(&known) };
         if let Span::Samples(samples) = &mut simulated.span {
-            let pass = full_pass(drive).0;
+            let pass = full_pass(drive);
             samples.extend([pass, SLOWEST * pass].repeat(untold));
         }
         simulated

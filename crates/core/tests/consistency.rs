@@ -184,7 +184,18 @@ fn no_write_goes_out_before_the_array_is_marked_dirty() {
 fn bits_are_durable_before_data_in_any_order() {
     let bitmaps = every_kind().into_iter();
     let bitmap = |c: &Config| matches!(c.settings.consistency, Consistency::Bitmap { .. });
-    for config in bitmaps.filter(bitmap) {
+    // Of several pages, by themselves and of one block.
+    let larger = |packed_bitmap| {
+        move |mut config: Config| {
+            config.members.iter_mut().for_each(|one| one.sectors = Sectors(1024));
+            config.settings.packed_bitmap = packed_bitmap;
+            config
+        }
+    };
+    let one_page: Vec<Config> = bitmaps.filter(bitmap).collect();
+    let of_pages = one_page.iter().cloned().map(larger(false));
+    let of_a_block = one_page.iter().cloned().map(larger(true));
+    for config in of_pages.chain(of_a_block).chain(one_page.clone()) {
         let mut cleared = 0;
         for seed in 100..130 {
             let mut driver = steps_keep_the_rules(&config, seed, 400, None);

@@ -23,6 +23,7 @@ mod hostile;
 mod losses;
 mod lower_arrays;
 mod md;
+mod md_bitmap;
 mod md_crash;
 mod md_journal;
 mod md_journal_added;

@@ -282,6 +282,7 @@ impl<'a> Modelled<'a> {
             limits: Limits::default(),
             settings: named.settings,
         };
+        config.settings.packed_bitmap = self.front(layout) > Sectors::ZERO;
         let host = self.host_spec(layout);
         let level = config.layout.level;
         if host.kernel.is_of_today() && config.layout.level.is_redundant() {

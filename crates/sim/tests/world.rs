@@ -272,6 +272,34 @@ fn records_of_md_lie_in_front_of_the_data() {
     assert_eq!(full.expect_err("is too large").kind(), SimErrorKind::Drives);
 }
 
+/// Bits all over the drives take a write of their 4 KiB each time, of a member, not one for each 64 of them.
+#[test]
+fn bits_of_md_are_cleared_by_the_block() {
+    let drives: Vec<_> = (0..2).map(|seed| HardDisk::new(&spec(), seed)).collect();
+    let layout: Layout = "raid1(2)".parse().expect("is a layout");
+    let mut config = Config::uniform(layout, Sectors(drives[0].capacity().0 - (1 << 20)));
+    let chunk = 128 << 11;
+    config.settings.consistency = Consistency::Bitmap { chunk: Sectors(chunk) };
+    config.settings.packed_bitmap = true;
+    // No look before all of them are set.
+    config.settings.bitmap_delay = Nanos(60_000_000_000);
+    let front = Sectors(264_192);
+    let world = World::new(&config, drives, HostCosts::default()).expect("fits");
+    let mut world = world.with_data_from(front).expect("fits");
+    for page in 0..600 {
+        one(&mut world, IoOp::Write, page * 64 * chunk, 8);
+    }
+    world.start_trace();
+    while world.step() {}
+    let traced: Vec<DriveRequest> = std::iter::from_fn(|| world.next_traced()).collect();
+    let of_bitmap = traced.iter().filter(|one| {
+        let io = one.io;
+        one.drive == 0 && io.op == DriveOp::Write && (16..front.0).contains(&io.at.0)
+    });
+    let places: Vec<u64> = of_bitmap.map(|one| one.io.at.0).collect();
+    assert_eq!(places, [16, 24], "480 pages in the first 4 KiB, behind the head, and the others");
+}
+
 /// The log of partial parity lies there, too, where mdadm keeps 1 MiB for it: behind the data each write would cost a
 /// seek to the other end of the drive.
 #[test]

@@ -466,6 +466,13 @@ impl Drives {
         records.is_none_or(|records| records.writer.list_bad_blocks(device, ranges))
     }
 
+    /// Pages of the bitmap that go with the one that is sent next to a drive.
+    pub fn put_beside(&mut self, device: MemberIndex, pages: impl Iterator<Item = (u32, u64)>) {
+        if let Some(records) = &mut self.bytes {
+            records.writer.put_beside(device, pages);
+        }
+    }
+
     /// Sends a part of a record as bytes; whether more of it follows.
     pub(super) fn send_bytes(
         &mut self,

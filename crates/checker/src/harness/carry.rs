@@ -127,6 +127,9 @@ impl Harness {
                 member.0
             ));
         }
+        if matches!(record, Record::BitmapPage { .. }) {
+            self.drives.put_beside(member, self.array.pages_beside(&meta));
+        }
         let part_of = (member, record, part);
         let (ticket, more) = self.drives.send_record(part_of, at.0, &values, flush);
         let ticket = Some(ticket);

@@ -193,6 +193,7 @@ impl Harness {
     /// When the array cannot be configured so.
     pub fn new(mut config: HarnessConfig) -> Result<Self, ConfigError> {
         config.array.settings.keeps_bad_blocks = config.bytes.is_some_and(Format::lists_bad_blocks);
+        config.array.settings.packed_bitmap = matches!(config.bytes, Some(Format::Md(_)));
         let shape = Arc::new(Shape::new(&config.array)?);
         let array = Array::new(&config.array)?;
         let mut drives = match config.bytes {

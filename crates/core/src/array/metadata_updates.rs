@@ -19,7 +19,7 @@ pub(super) const MOST_UPDATES: u32 = 8;
 pub(super) enum Purpose {
     /// The state of the array is recorded.
     Superblock,
-    /// Bits of this page of the bitmap are recorded.
+    /// Bits of this block of the bitmap are recorded.
     Bitmap(u32),
     /// Everything written is made durable so that bits of the bitmap can be cleared.
     BitmapFlush,

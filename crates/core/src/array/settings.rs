@@ -94,6 +94,9 @@ pub struct Settings {
     pub resync_tick: Option<Nanos>,
     /// Idle time after which the array is marked clean; md's `safe_mode_delay`.
     pub clean_after: Nanos,
+    /// Pages of the bitmap lie as in md's, one after another behind a head of 256 bytes, and those in the same 4 KiB are
+    /// written together ([`Array::pages_beside`](crate::Array::pages_beside)). `false`: each has a place of its own.
+    pub packed_bitmap: bool,
     /// How often quiet bits of the bitmap are looked for; two quiet looks clear one, as in md.
     pub bitmap_delay: Nanos,
     /// How parity is made when both ways read equally much.
@@ -126,6 +129,7 @@ impl Default for Settings {
             pacing: Pacing::default(),
             resync_tick: None,
             clean_after: Nanos(200_000_000),
+            packed_bitmap: false,
             bitmap_delay: Nanos(5_000_000_000),
             tie: Tie::default(),
             cached_stripes: 0,

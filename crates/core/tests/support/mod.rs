@@ -48,11 +48,12 @@ pub(crate) trait Planner {
     fn list(&self, list: &SegmentList) -> Vec<Segment>;
     fn job(&self, job: JobId) -> Option<Job<'_>>;
     fn scratch(&self) -> Scratch;
-    fn meta(&self, io: IoId) -> Option<MetaIo>;
+    /// A record, with the pages of the bitmap that are written together with it.
+    fn meta(&self, io: IoId) -> Option<(MetaIo, Vec<(u32, u64)>)>;
 }
 
 macro_rules! planner {
-    ($of:ty, $meta:expr) => {
+    ($of:ty, $array:expr) => {
         impl Planner for $of {
             fn handle(&mut self, now: Time, input: Input<'_>) {
                 self.handle(now, input);
@@ -74,16 +75,19 @@ macro_rules! planner {
                 self.scratch()
             }
 
-            fn meta(&self, io: IoId) -> Option<MetaIo> {
-                $meta(self, io)
+            fn meta(&self, io: IoId) -> Option<(MetaIo, Vec<(u32, u64)>)> {
+                let array: fn(&Self) -> Option<&Array> = $array;
+                let array = array(self)?;
+                let meta = *array.meta(io)?;
+                Some((meta, array.pages_beside(&meta).collect()))
             }
         }
     };
 }
 
-planner!(Array, |array: &Array, io| array.meta(io).copied());
-planner!(Stack, |_: &Stack, _| None);
-planner!(Volume, |volume: &Volume, io| volume.meta(io).copied());
+planner!(Array, |array| Some(array));
+planner!(Stack, |_| None);
+planner!(Volume, |volume| volume.flat());
 
 pub(crate) struct Driver<P: Planner = Array> {
     pub(crate) array: P,
@@ -448,7 +452,7 @@ impl<P: Planner> Driver<P> {
             }
             Work::Job(job) => self.compute(job),
             Work::Meta(io) => {
-                let meta = self.array.meta(io).expect("the record is wanted");
+                let (meta, _) = self.array.meta(io).expect("the record is wanted");
                 let outcome = (self.meta_fault)(&meta);
                 if outcome == IoOutcome::Ok {
                     self.write_record(io);
@@ -463,7 +467,7 @@ impl<P: Planner> Driver<P> {
     }
 
     fn write_record(&mut self, io: IoId) {
-        let meta = self.array.meta(io).expect("the record is wanted");
+        let (meta, beside) = self.array.meta(io).expect("the record is wanted");
         let payload = self.array.list(&meta.payload);
         let payload = self.gather(&payload);
         let device = meta.member.at();
@@ -471,6 +475,7 @@ impl<P: Planner> Driver<P> {
         let start = (data + meta.at.0) as usize + LOG_HEADER as usize;
         self.caches.wrote(device, start, &payload, true);
         self.records.write(&meta, payload, &mut self.members[device], data);
+        self.records.write_pages(meta.member.0, beside);
     }
 
     /// The driver gives up an I/O that the array no longer waits for.

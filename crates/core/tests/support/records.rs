@@ -104,6 +104,11 @@ impl Records {
         }
     }
 
+    /// Writes pages of the bitmap, each with its bits.
+    pub(crate) fn write_pages(&mut self, device: u16, pages: Vec<(u32, u64)>) {
+        self.bitmaps.extend(pages.into_iter().map(|(page, bits)| ((device, page), bits)));
+    }
+
     /// What a driver would read from the devices, without those `lost`.
     pub(crate) fn found(&self, config: &Config, devices: &[Vec<u8>], lost: &[u16]) -> Found {
         let members = config.layout.members;

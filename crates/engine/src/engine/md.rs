@@ -566,7 +566,7 @@ fn config(joined: &Joined, options: &MdOptions, keeps_bad_blocks: bool) -> Engin
     let consistency = joined.consistency;
     let most_bad_blocks = options.settings.most_bad_blocks.min(bad_blocks::ROOM);
     let own = Settings { consistency, log_header, plan_rows, ..options.settings };
-    let settings = Settings { keeps_bad_blocks, most_bad_blocks, ..own };
+    let settings = Settings { keeps_bad_blocks, most_bad_blocks, packed_bitmap: true, ..own };
     let (read_policy, limits) = (options.read_policy, options.limits);
     EngineConfig { layout: joined.layout.clone(), read_policy, limits, settings }
 }

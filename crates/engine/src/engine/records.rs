@@ -173,6 +173,9 @@ impl Engine {
         {
             return None;
         }
+        if let (Record::BitmapPage { .. }, Some(array)) = (meta.record, array.flat()) {
+            metadata.records.put_beside(meta.member, array.pages_beside(meta));
+        }
         let (block, head, put) = metadata.begin(meta, payload, (part, sectors as u32))?;
         turn.more = put.more;
         let len = metadata::sectors(put.bytes, sectors);

@@ -27,8 +27,10 @@ struct Shadow {
     bytes: Vec<u8>,
     /// Of a bitmap that says that bits are missing: which pages were not written since.
     unwritten: Vec<bool>,
-    /// The page of those that was put last.
-    last: Option<usize>,
+    /// The pages of those that were put last.
+    last: Vec<usize>,
+    /// From where to where pages go with the one that is put next, in bytes.
+    beside: Option<(usize, usize)>,
 }
 
 /// What stands on a device.
@@ -185,7 +187,7 @@ impl Kept {
     pub(crate) fn record_failed(&mut self) {
         self.list.iter_mut().for_each(List::failed);
         let Some(shadow) = &mut self.bitmap else { return };
-        if let Some(page) = shadow.last.take() {
+        for page in shadow.last.drain(..) {
             shadow.unwritten[page] = true;
         }
     }
@@ -193,7 +195,7 @@ impl Kept {
     /// Something is put behind what was put last, which is written.
     fn goes_on(&mut self) {
         self.list.iter_mut().for_each(List::is_past);
-        self.bitmap.iter_mut().for_each(|shadow| shadow.last = None);
+        self.bitmap.iter_mut().for_each(|shadow| shadow.last.clear());
     }
 
     /// The head of its bitmap.
@@ -254,7 +256,7 @@ impl Kept {
             shadow.head.events = said.events;
             shadow.head.events_cleared = said.bitmap_since.min(said.events);
             shadow.head.emit(&mut shadow.bytes);
-            let put = shadow.put(into, 0, self.block)?;
+            let put = shadow.put(into, (0, HEAD), self.block)?;
             return Some(Put { more: true, ..put });
         }
         if let Some(put) = self.list.as_mut().and_then(|list| list.put(into, self.block)) {
@@ -368,19 +370,24 @@ impl Kept {
         Some((put.at, bytes))
     }
 
-    /// A page of the bitmap.
-    pub(super) fn put_page(&mut self, into: &mut [u8], page: u32, bits: u64) -> Option<Put> {
+    /// Pages of the bitmap that go with the one that is put next.
+    pub(crate) fn put_beside(&mut self, pages: impl Iterator<Item = (u32, u64)>) {
         self.goes_on();
-        let shadow = self.bitmap.as_mut()?;
-        let page = page as usize;
-        let at = HEAD + PAGE * page;
-        shadow.bytes.get_mut(at..at + PAGE)?.copy_from_slice(&bits.to_le_bytes());
-        if let Some(unwritten) = shadow.unwritten.get_mut(page)
-            && std::mem::take(unwritten)
-        {
-            shadow.last = Some(page);
+        for (page, bits) in pages {
+            let Some(shadow) = &mut self.bitmap else { return };
+            shadow.beside = shadow.note(page, bits);
         }
-        shadow.put(into, at, self.block)
+    }
+
+    /// A page of the bitmap, and those beside it.
+    pub(super) fn put_page(&mut self, into: &mut [u8], page: u32, bits: u64) -> Option<Put> {
+        if self.bitmap.as_ref()?.beside.is_none() {
+            self.goes_on();
+        }
+        let shadow = self.bitmap.as_mut()?;
+        let range = shadow.note(page, bits)?;
+        shadow.beside = None;
+        shadow.put(into, range, self.block)
     }
 
     /// All that stands on it besides data, to be written to a fresh device: the bitmap, an empty log of partial parity,
@@ -501,16 +508,30 @@ impl Shadow {
         device.read(at, &mut bytes).ok()?;
         let pages = head.bits().unwrap_or(0).div_ceil(64) as usize;
         let unwritten = if head.is_stale() { vec![true; pages] } else { Vec::new() };
-        Some(Self { at, head, bytes, unwritten, last: None })
+        Some(Self { at, head, bytes, unwritten, last: Vec::new(), beside: None })
     }
 
-    /// What the device writes together around a byte of the bitmap.
-    fn put(&self, into: &mut [u8], byte: usize, block: u32) -> Option<Put> {
+    /// A page is to be written with these bits; from where to where it lies with all that go with it.
+    fn note(&mut self, page: u32, bits: u64) -> Option<(usize, usize)> {
+        let page = page as usize;
+        let at = HEAD + PAGE * page;
+        self.bytes.get_mut(at..at + PAGE)?.copy_from_slice(&bits.to_le_bytes());
+        if let Some(unwritten) = self.unwritten.get_mut(page)
+            && std::mem::take(unwritten)
+        {
+            self.last.push(page);
+        }
+        let (from, to) = self.beside.unwrap_or((at, at));
+        Some((from.min(at), to.max(at + PAGE)))
+    }
+
+    /// What the device writes together around these bytes of the bitmap.
+    fn put(&self, into: &mut [u8], (from, to): (usize, usize), block: u32) -> Option<Put> {
         let len = block.max(1) as usize * SECTOR_BYTES as usize;
-        let first = byte / len;
-        let from = self.bytes.get(first * len..(first + 1) * len)?;
-        into.get_mut(..len)?.copy_from_slice(from);
-        let at = Sector(self.at.0 + (first * len) as u64 / SECTOR_BYTES);
-        Some(Put { at, bytes: len, more: false })
+        let (from, to) = (from / len * len, to.next_multiple_of(len));
+        let bytes = self.bytes.get(from..to)?;
+        into.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        let at = Sector(self.at.0 + from as u64 / SECTOR_BYTES);
+        Some(Put { at, bytes: bytes.len(), more: false })
     }
 }

@@ -279,6 +279,48 @@ fn a_stale_bitmap_is_stale_until_all_bits_are_written() {
     assert_eq!(write(&mut writer, superblock(104)), Some(0));
 }
 
+/// Pages that go together are one write, of whole blocks; a write that failed leaves none of them written.
+#[test]
+fn pages_that_go_together_are_one_write() {
+    let one = three()[0].clone();
+    let layout = raidlab_metadata::md::layout(&one, &[], None).unwrap();
+    let area = MetaArea { log: Sectors(0), pages: 512, used: true };
+    let mut writer = RecordWriter::new(one.array, &Config::uniform(layout, Sectors(1024)), &area);
+    let mut disk = with_stale_bitmap(&one);
+    let head = (one.super_offset as usize + 16) * 512;
+    // A bit for a sector: sixteen pages.
+    disk.0[head + 52..head + 56].copy_from_slice(&512_u32.to_le_bytes());
+    writer.know(MemberIndex(0), &MD.examine(&mut disk));
+    let member = MemberIndex(0);
+    let write = |writer: &mut RecordWriter, record| {
+        let (at, payload) = (Sector(0), SegmentList::EMPTY);
+        let meta = MetaIo { member, record, at, payload, flush: false, fua: true };
+        let mut head = vec![0; MD.head()];
+        let none = (0, 0, &mut std::iter::empty() as &mut dyn Iterator<Item = &[u8]>);
+        let put = writer.encode(&MD, &mut head, &meta, none).unwrap();
+        head.truncate(put.bytes);
+        (put.at.0, head)
+    };
+    let is_stale = |writer: &mut RecordWriter| {
+        let said = Said { events: 101, ..Said::default() };
+        Bitmap::parse(&write(writer, Record::Superblock(said)).1).map(|head| head.state) == Some(2)
+    };
+    let start = one.super_offset + 16;
+    let all = |writer: &mut RecordWriter| {
+        writer.put_beside(member, (1..16).map(|page| (page, u64::from(page) << 8)));
+        write(writer, Record::BitmapPage { page: 0, bits: 7 })
+    };
+    let (at, bytes) = all(&mut writer);
+    assert_eq!((at, bytes.len()), (start, 512), "behind the head, up to where they end");
+    let word = |page: usize| u64::from_le_bytes(bytes[256 + 8 * page..][..8].try_into().unwrap());
+    let words: Vec<u64> = (0..16).map(word).collect();
+    assert_eq!((words[0], words[1], words[15]), (7, 1 << 8, 15 << 8));
+    writer.record_failed(member);
+    assert!(is_stale(&mut writer), "none of them is written");
+    all(&mut writer);
+    assert!(!is_stale(&mut writer), "all are");
+}
+
 /// Its superblock is whole, but there is no room any more for all that it says is there: no running array may take it
 /// back.
 #[test]

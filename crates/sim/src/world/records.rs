@@ -14,8 +14,10 @@ const SUPERBLOCK: Sector = Sector(8);
 const BITMAP: Sector = Sector(16);
 /// Sectors that mdadm keeps for partial parity.
 const PARTIAL_PARITY: u64 = 2048;
-/// 4 KiB of md's bitmap hold 32,768 bits, a page of ours 64 ([`raidlab_core::consistency`]).
+/// 4 KiB of md's bitmap hold 32,768 bits, a page of ours 64 ([`raidlab_core::consistency`]); the first has a head of 256
+/// bytes, in the place of as many bits.
 const PAGES_A_PAGE: u64 = 32_768 / 64;
+const PAGES_OF_HEAD: u64 = 256 / 8;
 
 impl World {
     /// Sectors that log and metadata take after the data of each member.
@@ -54,7 +56,8 @@ impl World {
         let at = match meta.record {
             Record::Superblock(_) if self.front > 0 => SUPERBLOCK,
             Record::BitmapPage { page, .. } if self.front > 0 => {
-                Sector(BITMAP.0 + u64::from(page) / PAGES_A_PAGE * u64::from(RECORD))
+                let place = (u64::from(page) + PAGES_OF_HEAD) / PAGES_A_PAGE;
+                Sector(BITMAP.0 + place * u64::from(RECORD))
             }
             Record::Superblock(_) => MetaArea::superblock(total, place),
             Record::BitmapPage { page, .. } => MetaArea::page(total, page, place),

@@ -182,7 +182,7 @@ fn covered(geometry: &Geometry, shape: &Shape) -> u64 {
 
 fn write_intent_gate(config: &Config, covered: u64, owners: u32) -> WriteIntentGate {
     let mode = config.settings.consistency;
-    let bitmap = Bitmap::new(mode, covered);
+    let bitmap = Bitmap::new(mode, covered, config.settings.packed_bitmap);
     WriteIntentGate::new(
         mode.has_superblocks(),
         config.layout.members,

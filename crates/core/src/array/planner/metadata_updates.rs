@@ -84,7 +84,7 @@ impl Array {
     fn seal(&mut self, purpose: Purpose) -> bool {
         match purpose {
             Purpose::Superblock => self.seal_update(),
-            Purpose::Bitmap(page) => self.seal_page(page),
+            Purpose::Bitmap(block) => self.seal_pages(block),
             _ => true,
         }
     }
@@ -126,7 +126,7 @@ impl Array {
     /// What an update writes to a device, if anything.
     fn update_record(&self, purpose: Purpose, device: MemberIndex) -> Option<Record> {
         match purpose {
-            Purpose::Bitmap(page) => Some(self.gate.bitmap.record(page)),
+            Purpose::Bitmap(block) => Some(self.gate.bitmap.record(block)),
             _ => self.gate.superblock_of(&self.setup, device).map(Record::Superblock),
         }
     }
@@ -134,7 +134,7 @@ impl Array {
     fn update_ended(&mut self, purpose: Purpose) {
         match purpose {
             Purpose::Superblock => self.superblock_recorded(),
-            Purpose::Bitmap(page) => self.bitmap_recorded(page),
+            Purpose::Bitmap(block) => self.bitmap_recorded(block),
             Purpose::BitmapFlush => self.bitmap_flushed(),
             Purpose::LogSpace => self.log_flushed(),
             Purpose::Background => self.background_flushed(),

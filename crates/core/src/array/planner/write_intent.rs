@@ -8,7 +8,7 @@ use crate::array::settings::Consistency;
 use crate::array::timers::Timer;
 use crate::array::write_intent::{Reply, Stand, State, Written, after};
 use crate::bugs::Bug;
-use crate::contract::{Event, Outcome, Output, Superblock};
+use crate::contract::{Event, MetaIo, Outcome, Output, Record, Superblock};
 use crate::units::{MemberIndex, Sector};
 
 /// Writes and replies.
@@ -329,22 +329,31 @@ impl Array {
 
 /// The bitmap.
 impl Array {
-    /// Sends out pages, as many at once as there are places for.
+    /// Sends out blocks of pages, as many at once as there are places for.
     fn write_pages(&mut self) {
         while !self.members.has_lost(&self.setup)
-            && let Some(index) = self.gate.bitmap.next_page()
+            && let Some(index) = self.gate.bitmap.next_block()
         {
             self.start_update(Purpose::Bitmap(index), false, true);
         }
     }
 
-    /// A page is about to go out; false when nothing is written any more.
-    pub(super) fn seal_page(&mut self, index: u32) -> bool {
+    /// A block of pages is about to go out; false when nothing is written any more.
+    pub(super) fn seal_pages(&mut self, index: u32) -> bool {
         self.gate.bitmap.seal(index);
         !self.members.has_lost(&self.setup)
     }
 
-    /// A page is on every member in service.
+    /// The pages of the bitmap that are written together with this record, in the same block: each with its bits.
+    pub fn pages_beside(&self, meta: &MetaIo) -> impl Iterator<Item = (u32, u64)> + use<'_> {
+        let page = match meta.record {
+            Record::BitmapPage { page, .. } => Some(page),
+            _ => None,
+        };
+        page.into_iter().flat_map(|page| self.gate.bitmap.beside(page))
+    }
+
+    /// A block of pages is on every member in service.
     pub(super) fn bitmap_recorded(&mut self, index: u32) {
         self.gate.bitmap.recorded(index);
         self.write_pages();

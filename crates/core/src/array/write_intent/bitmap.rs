@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 use crate::array::settings::{ConfigError, Consistency};
 use crate::contract::Record;
@@ -21,19 +22,54 @@ use crate::units::Sectors;
 
 /// The most bits a bitmap may have: 32 KiB a copy for every 2^18 of them, and 6 bytes of memory each.
 const MOST_BITS: u64 = 1 << 24;
-/// Pages being written at once; the other rounds have places of their own.
-const MOST_PAGES: u32 = 4;
+/// Blocks being written at once; the other rounds have places of their own.
+const MOST_BLOCKS: u32 = 4;
 /// Bits of a page.
 const PAGE: u64 = 64;
+/// Pages in 4 KiB of md's bitmap, whose head takes the places of as many of the first (`drivers/md/md-bitmap.h`).
+const PACKED: (u32, u32) = (512, 32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     Idle,
     Queued,
-    /// Being written.
     Writing,
-    /// Being written, and has changed since.
-    Again,
+}
+
+/// Pages that follow one another.
+type Span = Range<u32>;
+
+const NO_PAGES: Span = 0..0;
+
+/// Pages that are written together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Block {
+    stage: Stage,
+    /// Those that are to be written, and all between them.
+    wanted: Span,
+    /// Those that are being written.
+    sent: Span,
+}
+
+impl Block {
+    const IDLE: Self = Self { stage: Stage::Idle, wanted: NO_PAGES, sent: NO_PAGES };
+
+    fn want(&mut self, page: u32) {
+        self.wanted = joined(&self.wanted, &(page..page + 1));
+    }
+
+    fn is_sending(&self, page: u32) -> bool {
+        self.stage == Stage::Writing && self.sent.contains(&page)
+    }
+}
+
+/// The pages of both and those between them.
+fn joined(one: &Span, other: &Span) -> Span {
+    match (one.is_empty(), other.is_empty()) {
+        (true, _) => other.clone(),
+        (_, true) => one.clone(),
+        _ => one.start.min(other.start)..one.end.max(other.end),
+    }
 }
 
 /// 64 bits, as they are to be and as they are.
@@ -51,22 +87,13 @@ struct Page {
     quiet: u64,
     /// Bits to be taken back when everything is flushed.
     clearing: u64,
-    stage: Stage,
     /// A member came that does not get what is being written.
     missed: bool,
 }
 
 impl Page {
-    const EMPTY: Self = Self {
-        set: 0,
-        found: 0,
-        durable: 0,
-        sent: 0,
-        quiet: 0,
-        clearing: 0,
-        stage: Stage::Idle,
-        missed: false,
-    };
+    const EMPTY: Self =
+        Self { set: 0, found: 0, durable: 0, sent: 0, quiet: 0, clearing: 0, missed: false };
 }
 
 /// The bitmap of an array; without bits in other modes.
@@ -75,8 +102,12 @@ pub(in crate::array) struct Bitmap {
     /// A bit stands for 2 to this power sectors.
     shift: u32,
     pages: Vec<Page>,
+    /// How many pages are written together, and how many less are in the first block.
+    packed: (u32, u32),
+    blocks: Vec<Block>,
     /// Writes in flight to the range of each bit.
     counts: Vec<u32>,
+    /// Blocks that are to be written.
     queue: VecDeque<u32>,
     writing: u32,
     /// Everything is being flushed, and then recorded, so that bits can be cleared.
@@ -85,6 +116,10 @@ pub(in crate::array) struct Bitmap {
     since: u64,
     /// What that becomes when the superblocks say so.
     next_since: Option<u64>,
+}
+
+fn span(pages: &Span) -> Range<usize> {
+    pages.start as usize..pages.end as usize
 }
 
 /// Bits that a bitmap over `sectors` needs.
@@ -110,26 +145,34 @@ pub(in crate::array) fn check_bitmap(mode: Consistency, sectors: u64) -> Result<
 /// How far back it reaches is told in events, which are a counter; superblocks have it counted from the newest.
 impl Hash for Bitmap {
     fn hash<H: Hasher>(&self, key: &mut H) {
-        let Self { pages, queue, writing, clearing, next_since, .. } = self;
+        let Self { pages, blocks, queue, writing, clearing, next_since, .. } = self;
         let used = pages.iter().enumerate().filter(|(_, page)| **page != Page::EMPTY);
+        used.for_each(|one| one.hash(key));
+        let used = blocks.iter().enumerate().filter(|(_, block)| **block != Block::IDLE);
         used.for_each(|one| one.hash(key));
         (queue, writing, clearing, next_since.is_some()).hash(key);
     }
 }
 
 impl Bitmap {
-    /// Over `sectors`: of the array for mirrors, of a member for levels with parity.
-    pub(in crate::array) fn new(mode: Consistency, sectors: u64) -> Self {
+    /// Over `sectors`: of the array for mirrors, of a member for levels with parity. `packed`: see
+    /// [`Settings::packed_bitmap`](crate::array::Settings::packed_bitmap).
+    pub(in crate::array) fn new(mode: Consistency, sectors: u64, packed: bool) -> Self {
         let (shift, count) = match mode {
             Consistency::Bitmap { chunk } => (chunk.0.trailing_zeros(), bits(sectors, chunk)),
             _ => (0, 0),
         };
         let pages = count.div_ceil(PAGE) as usize;
+        let packed = if packed { PACKED } else { (1, 0) };
+        let blocks =
+            if pages == 0 { 0 } else { (pages + packed.1 as usize).div_ceil(packed.0 as usize) };
         Self {
             shift,
             pages: vec![Page::EMPTY; pages],
+            packed,
+            blocks: vec![Block::IDLE; blocks],
             counts: vec![0; count as usize],
-            queue: VecDeque::with_capacity(pages),
+            queue: VecDeque::with_capacity(blocks),
             writing: 0,
             clearing: false,
             since: 0,
@@ -195,17 +238,27 @@ impl Bitmap {
         }
     }
 
+    /// The block in which a page lies.
+    const fn block_of(&self, page: u32) -> u32 {
+        let (pages, before) = self.packed;
+        (page + before) / pages
+    }
+
     /// A page is to be written.
-    fn enqueue(&mut self, index: u32) {
-        let page = &mut self.pages[index as usize];
-        match page.stage {
-            Stage::Idle => {
-                page.stage = Stage::Queued;
-                self.queue.push_back(index);
-            }
-            Stage::Writing => page.stage = Stage::Again,
-            Stage::Queued | Stage::Again => {}
+    fn enqueue(&mut self, page: u32) {
+        let index = self.block_of(page);
+        let block = &mut self.blocks[index as usize];
+        block.want(page);
+        if block.stage == Stage::Idle {
+            block.stage = Stage::Queued;
+            self.queue.push_back(index);
         }
+    }
+
+    /// Whether a page is being written with all of these bits.
+    fn is_on_its_way(&self, page: u32, bits: u64) -> bool {
+        self.blocks[self.block_of(page) as usize].is_sending(page)
+            && self.pages[page as usize].sent & bits == bits
     }
 
     /// Looks for bits that nobody writes to; true when some were quiet in two looks.
@@ -275,61 +328,87 @@ impl Bitmap {
                 page.clearing &= !bits;
             }
             // What is being written as cleared is no longer durable.
-            if page.durable & bits != bits {
-                let on_its_way = page.stage == Stage::Writing && page.sent & bits == bits;
-                if !on_its_way {
-                    self.enqueue(index as u32);
-                }
+            if page.durable & bits != bits && !self.is_on_its_way(index as u32, bits) {
+                self.enqueue(index as u32);
             }
         }
     }
 
-    /// The next page that goes out, if there is a place for it.
-    pub(in crate::array) fn next_page(&mut self) -> Option<u32> {
-        if self.writing >= MOST_PAGES {
+    /// The next block that goes out, if there is a place for it.
+    pub(in crate::array) fn next_block(&mut self) -> Option<u32> {
+        if self.writing >= MOST_BLOCKS {
             return None;
         }
         let index = self.queue.pop_front()?;
-        let page = &mut self.pages[index as usize];
-        page.stage = Stage::Writing;
-        page.sent = page.set;
+        self.blocks[index as usize].stage = Stage::Writing;
+        self.settle(index);
         self.writing += 1;
         Some(index)
     }
 
-    /// A page is about to go out: settles what it says.
-    pub(in crate::array) fn seal(&mut self, index: u32) {
-        let page = &mut self.pages[index as usize];
-        page.sent = page.set;
-        page.durable &= page.set;
-        page.missed = false;
-        page.stage = Stage::Writing;
+    /// What is to be written of a block is being written from now on, as it is now.
+    fn settle(&mut self, index: u32) {
+        let block = &mut self.blocks[index as usize];
+        block.sent = joined(&block.sent, &block.wanted);
+        block.wanted = NO_PAGES;
+        for page in &mut self.pages[span(&block.sent)] {
+            page.sent = page.set;
+        }
     }
 
-    pub(in crate::array) fn record(&self, page: u32) -> Record {
+    /// A block is about to go out: settles what it says.
+    pub(in crate::array) fn seal(&mut self, index: u32) {
+        self.settle(index);
+        for page in &mut self.pages[span(&self.blocks[index as usize].sent)] {
+            page.durable &= page.set;
+            page.missed = false;
+        }
+    }
+
+    /// What is written of a block that is going out: its first page, which [`Self::beside`] follow.
+    pub(in crate::array) fn record(&self, index: u32) -> Record {
+        let page = self.blocks[index as usize].sent.start;
         Record::BitmapPage { page, bits: self.pages[page as usize].sent }
     }
 
-    /// A page is on every member in service.
+    /// The pages that are written together with this one, itself left out, with their bits.
+    pub(in crate::array) fn beside(&self, page: u32) -> impl Iterator<Item = (u32, u64)> + use<'_> {
+        let block = self.blocks.get(self.block_of(page) as usize);
+        let sent =
+            block.filter(|block| block.is_sending(page)).map_or(NO_PAGES, |one| one.sent.clone());
+        let others = sent.filter(move |one| *one != page);
+        others.map(|one| (one, self.pages[one as usize].sent))
+    }
+
+    /// A block is on every member in service.
     pub(in crate::array) fn recorded(&mut self, index: u32) {
         self.writing -= 1;
-        let page = &mut self.pages[index as usize];
-        page.durable = if page.missed { 0 } else { page.sent };
-        let again = page.stage == Stage::Again || page.missed;
-        page.stage = Stage::Idle;
-        if again {
-            self.enqueue(index);
+        let block = &mut self.blocks[index as usize];
+        let sent = std::mem::replace(&mut block.sent, NO_PAGES);
+        block.stage = Stage::Idle;
+        for at in sent {
+            let page = &mut self.pages[at as usize];
+            page.durable = if page.missed { 0 } else { page.sent };
+            if std::mem::take(&mut page.missed) {
+                self.enqueue(at);
+            }
+        }
+        let block = &mut self.blocks[index as usize];
+        if block.stage == Stage::Idle && !block.wanted.is_empty() {
+            block.stage = Stage::Queued;
+            self.queue.push_back(index);
         }
     }
 
     /// A member came that has none of the bits, or old ones.
     pub(in crate::array) fn repeat(&mut self) {
-        for index in 0..self.pages.len() {
-            let page = &mut self.pages[index];
+        for index in 0..self.pages.len() as u32 {
+            let is_sending = self.blocks[self.block_of(index) as usize].is_sending(index);
+            let page = &mut self.pages[index as usize];
             page.durable = 0;
-            page.missed = matches!(page.stage, Stage::Writing | Stage::Again);
+            page.missed = is_sending;
             if page.set != 0 {
-                self.enqueue(index as u32);
+                self.enqueue(index);
             }
         }
     }
@@ -390,13 +469,13 @@ mod tests {
 
     /// A bit for each 8 sectors of 2048: four pages.
     fn bitmap() -> Bitmap {
-        Bitmap::new(Consistency::Bitmap { chunk: Sectors(8) }, 2048)
+        Bitmap::new(Consistency::Bitmap { chunk: Sectors(8) }, 2048, false)
     }
 
     /// Writes pages until none is to be written any more; which.
     fn write_all(bitmap: &mut Bitmap) -> Vec<u32> {
         let mut written = Vec::new();
-        while let Some(page) = bitmap.next_page() {
+        while let Some(page) = bitmap.next_block() {
             bitmap.seal(page);
             bitmap.recorded(page);
             written.push(page);
@@ -410,7 +489,7 @@ mod tests {
         let (one, other) = ((0, 16), (24, 32));
         bitmap.mark(one, false);
         assert!(!bitmap.is_durable(one));
-        let page = bitmap.next_page().expect("it is to be written");
+        let page = bitmap.next_block().expect("it is to be written");
         bitmap.seal(page);
         bitmap.mark(other, false);
         bitmap.recorded(page);
@@ -441,7 +520,7 @@ mod tests {
         bitmap.end_clearing(true);
         assert!(!bitmap.names((0, 8)));
         assert!(bitmap.names((8, 16)), "a write is under way there");
-        assert!(!bitmap.is_durable((0, 8)) || bitmap.next_page().is_some(), "it is written");
+        assert!(!bitmap.is_durable((0, 8)) || bitmap.next_block().is_some(), "it is written");
     }
 
     #[test]
@@ -473,7 +552,7 @@ mod tests {
         bitmap.mark((1024, 1032), false);
         write_all(&mut bitmap);
         bitmap.mark((8, 16), false);
-        let page = bitmap.next_page().expect("the first is to be written");
+        let page = bitmap.next_block().expect("the first is to be written");
         bitmap.seal(page);
         bitmap.repeat();
         bitmap.recorded(page);
@@ -520,39 +599,124 @@ mod tests {
 
     #[test]
     fn what_was_found_is_written_to_all_but_what_is_behind_the_end() {
-        let mut bitmap = Bitmap::new(Consistency::Bitmap { chunk: Sectors(8) }, 2000);
+        let mut bitmap = Bitmap::new(Consistency::Bitmap { chunk: Sectors(8) }, 2000, false);
         assert_eq!((bitmap.pages(), bitmap.counts.len()), (4, 250));
         bitmap.begin_with(&[0, 0b10, 0, u64::MAX], 3);
-        assert_eq!(bitmap.record(3), Record::BitmapPage { page: 3, bits: 0 }, "not sent yet");
         let sets: Vec<u64> = bitmap.pages.iter().map(|page| page.set).collect();
         assert_eq!(sets, [0, 0b10, 0, u64::MAX >> 6]);
         assert!(bitmap.found((520, 528)) && !bitmap.found((528, 536)) && !bitmap.found((0, 520)));
         assert_eq!(bitmap.recorded_since(), 3);
-        assert_eq!(write_all(&mut bitmap), [1, 3]);
+        assert_eq!(bitmap.next_block(), Some(1));
+        bitmap.seal(1);
         assert_eq!(bitmap.record(1), Record::BitmapPage { page: 1, bits: 0b10 });
-        let mut whole = Bitmap::new(Consistency::Bitmap { chunk: Sectors(8) }, 2048);
+        bitmap.recorded(1);
+        assert_eq!(write_all(&mut bitmap), [3]);
+        let mut whole = Bitmap::new(Consistency::Bitmap { chunk: Sectors(8) }, 2048, false);
         whole.begin_with(&[0, 0, 0, u64::MAX], 3);
         assert_eq!(whole.pages[3].set, u64::MAX);
     }
 
     #[test]
     fn so_many_pages_are_written_at_once() {
-        let mut bitmap = Bitmap::new(Consistency::Bitmap { chunk: Sectors(1) }, 64 * 6);
+        let mut bitmap = Bitmap::new(Consistency::Bitmap { chunk: Sectors(1) }, 64 * 6, false);
         bitmap.mark((0, 64 * 6), false);
-        let pages: Vec<u32> = std::iter::from_fn(|| bitmap.next_page()).collect();
+        let pages: Vec<u32> = std::iter::from_fn(|| bitmap.next_block()).collect();
         assert_eq!(pages, [0, 1, 2, 3]);
         bitmap.recorded(2);
-        assert_eq!((bitmap.next_page(), bitmap.next_page()), (Some(4), None));
+        assert_eq!((bitmap.next_block(), bitmap.next_block()), (Some(4), None));
         // Changed on its way: once more, and once.
         bitmap.mark((0, 1), false);
-        assert_eq!(bitmap.pages[0].stage, Stage::Writing, "it says so already");
+        assert!(bitmap.blocks[0].wanted.is_empty(), "it says so already");
         bitmap.pages[0].sent = 0;
         bitmap.mark((0, 1), false);
         bitmap.mark((1, 2), false);
-        assert_eq!(bitmap.pages[0].stage, Stage::Again);
+        assert_eq!(
+            (bitmap.blocks[0].stage, bitmap.blocks[0].wanted.clone()),
+            (Stage::Writing, 0..1)
+        );
         bitmap.recorded(0);
-        assert_eq!((bitmap.pages[0].durable, bitmap.pages[0].stage), (0, Stage::Queued));
+        assert_eq!((bitmap.pages[0].durable, bitmap.blocks[0].stage), (0, Stage::Queued));
         assert_eq!(bitmap.queue, [5, 0]);
+    }
+
+    /// A bit for each sector of a thousand pages that lie as md's: 480 in the first block, 512 in the second.
+    fn packed() -> Bitmap {
+        Bitmap::new(Consistency::Bitmap { chunk: Sectors(1) }, 64 * 1000, true)
+    }
+
+    /// A bit of a page.
+    fn bit(page: u64, bit: u64) -> (u64, u64) {
+        (page * 64 + bit, page * 64 + bit + 1)
+    }
+
+    #[test]
+    fn pages_of_a_block_are_written_together() {
+        let mut bitmap = packed();
+        for page in [100, 3, 479, 480, 992] {
+            bitmap.mark(bit(page, page % 64), false);
+        }
+        assert_eq!(bitmap.queue, [0, 1, 2]);
+        assert_eq!(bitmap.next_block(), Some(0));
+        bitmap.seal(0);
+        assert_eq!(bitmap.record(0), Record::BitmapPage { page: 3, bits: 1 << 3 });
+        let beside: Vec<_> = bitmap.beside(3).collect();
+        let pages: Vec<u32> = beside.iter().map(|(page, _)| *page).collect();
+        assert_eq!(pages, (4..480).collect::<Vec<u32>>(), "all of them and what lies between");
+        let with_bits: Vec<_> = beside.iter().filter(|(_, bits)| *bits != 0).collect();
+        assert_eq!(with_bits, [&(100, 1 << 36), &(479, 1 << 31)]);
+        assert_eq!(bitmap.beside(480).count(), 0, "another block, which is not being written");
+        // One that is on its way, one whose bits are not, and one that is not.
+        bitmap.mark(bit(100, 36), false);
+        assert!(bitmap.blocks[0].wanted.is_empty());
+        bitmap.mark(bit(100, 37), false);
+        bitmap.mark(bit(2, 0), false);
+        assert_eq!(bitmap.blocks[0].wanted, 2..101);
+        bitmap.recorded(0);
+        assert!(bitmap.is_durable(bit(3, 3)) && bitmap.is_durable(bit(479, 31)));
+        assert!(!bitmap.is_durable(bit(100, 37)) && !bitmap.is_durable(bit(2, 0)));
+        assert_eq!((bitmap.next_block(), bitmap.next_block()), (Some(1), Some(2)));
+        assert_eq!((bitmap.next_block(), bitmap.next_block()), (Some(0), None));
+        // What came until it went out is written with it.
+        bitmap.mark(bit(200, 0), false);
+        bitmap.seal(0);
+        bitmap.recorded(0);
+        assert!(bitmap.is_durable(bit(200, 0)) && bitmap.is_durable(bit(2, 0)));
+        assert!(bitmap.queue.is_empty());
+    }
+
+    #[test]
+    fn a_thousand_pages_are_cleared_by_three_writes() {
+        let mut bitmap = packed();
+        bitmap.mark((0, 64_000), false);
+        assert_eq!(write_all(&mut bitmap), [0, 1, 2]);
+        bitmap.release((0, 64_000));
+        assert!(!bitmap.begin_clearing(false) && bitmap.begin_clearing(false));
+        bitmap.end_clearing(true);
+        assert_eq!(write_all(&mut bitmap), [0, 1, 2]);
+        assert!(bitmap.is_empty() && bitmap.pages.iter().all(|page| page.durable == 0));
+    }
+
+    #[test]
+    fn a_member_that_came_gets_a_block_that_was_on_its_way_again() {
+        let mut bitmap = packed();
+        for page in [5, 7] {
+            bitmap.mark(bit(page, 0), false);
+        }
+        assert_eq!(bitmap.next_block(), Some(0));
+        bitmap.seal(0);
+        bitmap.repeat();
+        bitmap.recorded(0);
+        assert!(!bitmap.is_durable(bit(5, 0)) && !bitmap.is_durable(bit(7, 0)));
+        assert_eq!(write_all(&mut bitmap), [0], "once, with all of them");
+        assert!(bitmap.is_durable(bit(5, 0)) && bitmap.is_durable(bit(7, 0)));
+        // Sealed again when it has come: it gets that.
+        bitmap.mark(bit(9, 0), false);
+        assert_eq!(bitmap.next_block(), Some(0));
+        bitmap.seal(0);
+        bitmap.repeat();
+        bitmap.seal(0);
+        bitmap.recorded(0);
+        assert!(bitmap.is_durable(bit(9, 0)) && bitmap.queue.is_empty());
     }
 
     #[test]
@@ -580,7 +744,7 @@ mod tests {
 
     #[test]
     fn bits_that_nobody_has_reach_nowhere() {
-        let none = Bitmap::new(Consistency::Resync, 2048);
+        let none = Bitmap::new(Consistency::Resync, 2048, false);
         assert!(!none.is_used() && !none.reaches(5, 9, true) && !none.wants_look());
         assert!(none.is_durable((0, 8)), "nothing is waited for");
         let mut used = bitmap();

@@ -17,7 +17,7 @@ struct Gate {
 /// A mirror of three in a mode.
 fn gate(consistency: Consistency) -> Gate {
     let setup = setup(&Layout::new(Level::Raid1, 3), consistency);
-    let bitmap = Bitmap::new(consistency, 4096);
+    let bitmap = Bitmap::new(consistency, 4096, false);
     let gate = WriteIntentGate::new(consistency.has_superblocks(), 3, 4, 4, bitmap);
     Gate { members: Members::new(7, 8), setup, gate }
 }
@@ -100,7 +100,7 @@ fn bits_are_asked_for_besides_the_flag() {
     gate.update();
     gate.gate.pop_waiting();
     assert!(!gate.gate.admit_or_wait(&gate.setup, 0), "its bit is not durable");
-    let page = gate.gate.bitmap.next_page().expect("it is to be written");
+    let page = gate.gate.bitmap.next_block().expect("it is to be written");
     gate.gate.bitmap.seal(page);
     gate.gate.bitmap.recorded(page);
     assert!(gate.gate.admit_or_wait(&gate.setup, 0));

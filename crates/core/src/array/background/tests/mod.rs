@@ -44,7 +44,7 @@ fn no_barrier() -> Barrier {
 fn bench_of(layout: &Layout, consistency: Consistency) -> Bench {
     let setup = setup(layout, consistency);
     Bench {
-        bitmap: Bitmap::new(consistency, setup.covered()),
+        bitmap: Bitmap::new(consistency, setup.covered(), false),
         setup,
         members: Members::new(usize::from(layout.members) * 2 + 1, 8),
         locks: RangeLocks::new(8),

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::policy::MemberTraits;
 use raidlab_core::{
-    Config, Consistency, Level, Limits, MemberConfig, Nanos, SECTOR_BYTES, Sectors, Volume,
+    Config, Consistency, Layout, Level, Limits, MemberConfig, Nanos, SECTOR_BYTES, Sectors, Volume,
 };
 use raidlab_metadata::md::usual_data_offset;
 use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
@@ -53,8 +53,8 @@ fn md_stripes(layout: &NamedLayout) -> u64 {
 }
 
 /// Places of the core's cache, of so many rows of a chunk each, that hold as much as so many stripes of md.
-fn places_of(stripes: u64, config: &Config) -> u32 {
-    let rows = config.layout.chunk.0.min(config.settings.plan_rows.0).max(1);
+fn places_of(stripes: u64, layout: &Layout, plan_rows: Sectors) -> u32 {
+    let rows = layout.chunk.0.min(plan_rows.0).max(1);
     (stripes * MD_STRIPE_SECTORS / rows).max(1) as u32
 }
 
@@ -284,15 +284,18 @@ impl<'a> Modelled<'a> {
         };
         config.settings.packed_bitmap = self.front(layout) > Sectors::ZERO;
         let host = self.host_spec(layout);
-        let level = config.layout.level;
-        if host.kernel.is_of_today() && config.layout.level.is_redundant() {
+        // Of arrays on arrays that of those which have the redundancy.
+        let mut floors = named.layout.floors().map(|floor| floor.level);
+        let level = floors.find(|level| level.is_redundant()).unwrap_or(config.layout.level);
+        let is_of_md = self.study.is_of_md(layout);
+        if host.kernel.is_of_today() && level.is_redundant() {
             config.settings.resync_tick = Some(Nanos(1_000_000_000 / u64::from(host.hz.max(1))));
             // RESYNC_DEPTH of 32 ranges of 64 KiB (raid1.c) and 512 (raid10.c), or stripes of 4 KiB (raid5.c), 256 at
             // first; here a range is 128 KiB (of raid10 64), or a chunk. And one for healing.
             config.limits.windows = match level {
                 Level::Raid10 => 513,
                 Level::Raid1 => 17,
-                _ if self.study.is_md(layout) => MOST_RANGES + 1,
+                _ if is_of_md => MOST_RANGES + 1,
                 _ => 9,
             };
             let at_once = MOST_RANGES * u32::from(config.layout.drives());
@@ -303,8 +306,11 @@ impl<'a> Modelled<'a> {
             let reason = error.to_string();
             self.study.origin.error(StudyErrorKind::ImpossibleLayout, place, reason)
         })?;
-        if self.study.is_md(layout) && level.has_stripes() {
-            config.settings.cached_stripes = places_of(md_stripes(named), &config);
+        if let Some(striped) = config.layout.floors().find(|floor| floor.level.has_stripes())
+            && is_of_md
+        {
+            let places = places_of(md_stripes(named), striped, config.settings.plan_rows);
+            config.settings.cached_stripes = places;
         }
         // Log and metadata lie behind the data; md's in front.
         let taken = behind + self.front(layout);
@@ -396,7 +402,7 @@ impl<'a> Modelled<'a> {
                 let queue = self.queue(layout, scheduler, depth);
                 world = world.with_queues(&queue);
             }
-            if self.study.is_md(layout) {
+            if self.study.is_of_md(layout) {
                 world.gather_stripes(md_stripes(&self.study.layouts[layout]));
             }
             if let Some(stop) = self.stop {

@@ -16,7 +16,7 @@ fn world(layout: &str) -> World {
     };
     let layout: Layout = layout.parse().expect("is a layout");
     let drives: Vec<_> =
-        (0..u64::from(layout.members)).map(|seed| HardDisk::new(&spec, seed)).collect();
+        (0..u64::from(layout.drives())).map(|seed| HardDisk::new(&spec, seed)).collect();
     let config = Config::uniform(layout, Sectors(1 << 20));
     World::new(&config, drives, HostCosts::default()).expect("fits")
 }
@@ -49,6 +49,28 @@ fn a_stripe_that_comes_in_parts_is_written_whole() {
         assert_eq!(totals.reads == 0, gathers, "{totals:?}");
         let parity = totals.bytes_written / 512 - 10 * STRIPE;
         assert_eq!(parity == 10 * 128, gathers, "{parity}");
+    }
+}
+
+/// Stripes of all arrays below are filled by a stream of requests, whatever the levels; each is written once.
+#[test]
+fn stripes_of_arrays_below_are_filled() {
+    // Sectors of data and of members a stripe of all levels has.
+    for (layout, data, all) in [
+        ("raid5+0(2x4) chunk=64K", 6 * 128, 8 * 128),
+        ("raid6+0(2x5) chunk=64K", 6 * 128, 10 * 128),
+        ("raid1+5(4x2) chunk=64K", 3 * 128, 8 * 128),
+    ] {
+        let mut world = world(layout);
+        world.gather_stripes(256);
+        let len = 20 * data;
+        let requests = (0..len).step_by(320);
+        for at in requests.clone() {
+            world.write_back(0, Sector(at), Sectors(320.min(len - at)));
+        }
+        end(&mut world, requests.count() as u64);
+        let totals = world.member_totals();
+        assert_eq!((totals.reads, totals.bytes_written / 512), (0, 20 * all), "{layout}");
     }
 }
 

@@ -551,10 +551,15 @@ impl Study {
 
     /// Whether a layout is one array of the md of a kernel whose sources were read for this.
     pub fn is_md(&self, layout: usize) -> bool {
+        let is_flat = |named: &NamedLayout| named.layout.inner.is_none();
+        self.is_of_md(layout) && self.layouts.get(layout).is_some_and(is_flat)
+    }
+
+    /// Whether a layout is one such array, or arrays upon such arrays.
+    pub fn is_of_md(&self, layout: usize) -> bool {
         let Some(named) = self.layouts.get(layout) else { return false };
         self.kernel_of(layout).is_some_and(Kernel::is_of_today)
             && named.hardware.controller.is_none()
-            && named.layout.inner.is_none()
     }
 
     /// The processes that a workload runs with, in turn.

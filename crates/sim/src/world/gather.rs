@@ -251,15 +251,18 @@ fn rows_of(chunk: u64, len: u64) -> u64 {
 impl World {
     /// Takes [write-back](Self::write_back) over parity as Linux md does: a stripe of which a part has come waits while
     /// whole ones are written, and no more is under way than so many `stripes` of a page of each member, which grow
-    /// under pressure. Call it before the first request; other arrays and those behind a controller take it as any
-    /// write.
+    /// under pressure. Of nested levels the stripes of the arrays below that follow one another are taken as one. Call it
+    /// before the first request; other arrays and those behind a controller take it as any write.
     pub fn gather_stripes(&mut self, stripes: u64) {
         let layout = self.array.layout();
-        let is_parity = layout.level.has_stripes() && layout.inner.is_none();
+        let is_parity = layout.floors().any(|floor| floor.level.has_stripes());
         if let Some(stripe) =
             layout.full_stripe().filter(|_| is_parity && self.controller.is_none())
         {
-            let gather = Gather::new(stripe, layout.chunk, layout.members, stripes);
+            let in_rows = layout.floors().filter(|floor| floor.level.has_rows());
+            let chunks: u64 = in_rows.map(|floor| u64::from(floor.data_members())).product();
+            let chunk = Sectors(stripe.0 / chunks.max(1));
+            let gather = Gather::new(stripe, chunk, layout.drives(), stripes);
             self.gather = Some(Box::new(gather));
         }
     }

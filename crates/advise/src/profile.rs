@@ -411,6 +411,11 @@ impl Part {
         Self { rate: Some(rate), ..self }
     }
 
+    /// Whether it is a job of fio that writes in order, or reads and writes.
+    pub(crate) fn writes(&self) -> bool {
+        matches!(self.job, Job::Fio(job) if job.starts_with("rw=write\n") || job.starts_with("rw=rw\n"))
+    }
+
     /// Whether it does nothing but write in order.
     pub(crate) fn writes_in_order(&self) -> bool {
         matches!(self.job, Job::Fio(job) if job.starts_with("rw=write\n"))

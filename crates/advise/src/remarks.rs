@@ -9,7 +9,7 @@ use crate::candidate::{Candidate, Mode, modes, terabytes};
 use crate::decide::{Advice, Lean};
 use crate::growth::Growth;
 use crate::objectives::LEAST_RISK;
-use crate::profile::{BOOT, Counted};
+use crate::profile::{BOOT, Counted, Part};
 use crate::risks::BAD_BATCH;
 use crate::search::Finalist;
 use crate::software::{Software, zpool};
@@ -42,6 +42,7 @@ pub fn warnings(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     told.extend(double_parity(wanted, advice));
     told.extend(of_levels(wanted, pick, shown()));
     told.extend(becomes(wanted, advice));
+    told.extend(past_the_page_cache(wanted, advice));
     told.extend(far_on_ssds(wanted, advice));
     told.extend(of_drives(wanted, advice, shown().any(|one| one.layout.has_parity())));
     if !wanted.sizes.is_empty() {
@@ -131,6 +132,25 @@ fn large_single(wanted: &Wanted, one: &Candidate) -> String {
         terabytes(read),
         meets * 100.0
     )
+}
+
+/// Profiles write their streams on the array itself, a request at a time, which fills no row of parity; files that are
+/// copied through a page cache do.
+fn past_the_page_cache(wanted: &Wanted, advice: &Advice) -> Option<String> {
+    let profile = &wanted.profile;
+    let is_stream =
+        |part: &Part| matches!(part.counted, Counted::Megabytes | Counted::Read) && part.writes();
+    let is_asked = profile.filesystem.is_none() && profile.parts.iter().any(is_stream);
+    let has = |parity: bool| {
+        advice.finalists.iter().any(|one| one.candidate.layout.has_parity() == parity)
+    };
+    (is_asked && has(true) && has(false)).then(|| {
+        "Streams are written here past the page cache, each request by itself, so that levels with parity read first \
+         what a request does not fill. Files that are copied to a filesystem are written in whole rows: raid5 and \
+         raid6 are faster then than told here, and may pass raid10. --study FILE, with filesystem = \"ext4\", \
+         host = { kernel = \"linux-6.12\" } and a dd with conv = \"fdatasync\", asks about that."
+            .to_owned()
+    })
 }
 
 /// Where copies lie on SSDs makes a difference to one stream only, which small requests do not have.

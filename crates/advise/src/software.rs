@@ -14,7 +14,7 @@ use crate::growth::Growth;
 use crate::profile::Counted;
 use crate::wanted::Wanted;
 
-/// What runs the array. All figures are md's.
+/// What runs the array. All figures are those of md's levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Software {
     /// Linux md, with mdadm.
@@ -119,7 +119,7 @@ pub(crate) fn first(wanted: &Wanted, advice: &Advice) -> Vec<String> {
         Software::Zfs => zfs(wanted, advice),
         Software::FilePool => vec![file_pool(&wanted.sizes)],
         Software::Controller => vec![
-            "The figures are md's on plain drives: a controller's cache, firmware and rate of rebuilds are not \
+            "The figures are those of md's levels on plain drives: a controller's cache, firmware and rate of rebuilds are not \
              modelled. A write cache with a battery answers small writes and flushes until it is full, so small \
              writes beside parity may be far better there than here; a battery that is worn out switches that off."
                 .to_owned(),

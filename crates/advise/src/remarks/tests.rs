@@ -221,6 +221,25 @@ fn far_copies_on_ssds_are_for_streams() {
     assert!(!told("nas-8tb-7200", "vm", "raid10(4) far2"));
 }
 
+/// Only where parity stands beside copies, and streams are written on the array itself.
+#[test]
+fn what_a_page_cache_would_change_is_told_of_streams() {
+    let told = |work: &str, layouts: &[&str]| {
+        let wanted = made_up::wanted(8, "nas-8tb-7200", work);
+        let finalists =
+            layouts.iter().map(|one| made_up::finalist(&wanted, one, &[1], [Some(1); 2])).collect();
+        past_the_page_cache(&wanted, &made_up::advice(finalists)).is_some()
+    };
+    let both = ["raid6(8)", "raid10(8)"];
+    for work in ["nas", "media", "capture", "backup"] {
+        assert!(told(work, &both), "{work}");
+    }
+    for work in ["vm", "database", "random-read", "fileserver"] {
+        assert!(!told(work, &both), "{work}");
+    }
+    assert!(!told("backup", &["raid6(8)", "raid5(8)"]) && !told("backup", &["raid10(8)"]));
+}
+
 #[test]
 fn what_unequal_drives_leave_unused_is_summed() {
     let mut wanted = made_up::wanted(3, "nas-8tb-7200", "vm");

@@ -104,7 +104,7 @@ pub(crate) struct AdviseOptions {
     #[arg(long, value_name = "W", requires = "drive_watts", help_heading = "Limits")]
     pub(crate) watts: Option<f64>,
 
-    /// What will run the array: the figures are always md's, and what differs is said first
+    /// What will run the array: the figures are always those of md's levels, and what differs is said first
     #[arg(long, value_enum, help_heading = "Choice")]
     pub(crate) software: Option<SoftwareName>,
     /// What counts most where each is better at something [default: balance]

@@ -350,6 +350,24 @@ fn what_can_be_used_counts_of_two_places() {
     }
 }
 
+/// Labels count in 32 bits: what is written goes on from what stands there.
+#[test]
+fn labels_that_count_too_far_are_read_only() {
+    for kind in [Kind::Mirror, Kind::Raid3] {
+        for (genid, syncid, is_written) in
+            [(9, 9, true), (u32::MAX, 1, false), (u32::MAX, u32::MAX, false), (1, u32::MAX, true)]
+        {
+            let made: Vec<Made> =
+                set(kind, 3).into_iter().map(|one| Made { genid, syncid, ..one }).collect();
+            let joined = join(&all(&made), &Allowed::default());
+            let told = format!("{kind:?} {genid} {syncid}: {joined:?}");
+            assert_eq!(joined.is_ok(), is_written, "{told}");
+            assert!(is_written || told.contains("labels have the genid"), "{told}");
+            assert!(found(&made).is_ok(), "{told}");
+        }
+    }
+}
+
 #[test]
 fn the_highest_genid_and_then_the_highest_syncid_count() {
     for kind in [Kind::Mirror, Kind::Raid3] {

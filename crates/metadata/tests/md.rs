@@ -174,6 +174,15 @@ fn what_the_kernel_refuses_is_named() {
     }
     assert_eq!(check(&|bytes| bytes[136..144].fill(0), true), Err(Damage::NoData));
     assert_eq!(check(&|bytes| bytes[128..136].fill(0), true), Err(Damage::Overlap));
+    // Of version 1.0 the superblock lies behind.
+    let behind = |size: u64| {
+        let (super_offset, data_offset, data_size) = (1200, 0, 1024);
+        let one = Superblock { super_offset, data_offset, data_size, size, ..good.clone() };
+        let mut bytes = vec![0; 4096];
+        one.emit(&mut bytes).unwrap();
+        Frame::new(&bytes[..]).and_then(|frame| frame.check(Sector(super_offset)))
+    };
+    assert_eq!((behind(1200), behind(1201)), (Ok(()), Err(Damage::Overlap)));
     assert_eq!(check(&|bytes| bytes[186] = 9, true), Err(Damage::BadBlockLog(9)));
     for at in [80, 128, 136, 208] {
         let beyond = check(&|bytes| bytes[at + 7] = 0x7f, true);

@@ -180,7 +180,7 @@ pub(super) fn array_size(one: &Superblock) -> Option<u128> {
 
 /// Sectors before and behind the data that nothing uses.
 fn unused(device: Sectors, inspected: &Inspected, one: &Superblock) -> (u64, u64) {
-    let size = if one.size == 0 { one.data_size } else { one.size };
+    let size = one.used();
     let bad = (one.bad_blocks.size > 0 && one.bad_blocks.offset != 0)
         .then(|| one.super_offset as i128 + i128::from(one.bad_blocks.offset));
     let beside = match one.aside {

@@ -25,7 +25,7 @@ struct Made {
     lost: &'static [&'static [usize]],
 }
 
-const ARRAYS: [Made; 13] = [
+const ARRAYS: [Made; 15] = [
     made("five", "--level=5 -n4 --chunk=64 --assume-clean", 4, &[&[0], &[1], &[2], &[3]]),
     made(
         "six",
@@ -44,6 +44,9 @@ const ARRAYS: [Made; 13] = [
     made("offset", "--level=10 -n4 --chunk=64 --layout=o2 --assume-clean", 4, &[&[1]]),
     made("stripe", "--level=0 -n4 --chunk=64", 4, &[]),
     made("line", "--level=linear -n3 --metadata=1.1", 3, &[]),
+    // A size that their superblocks say and md does not go by.
+    made("stripe-size", "--level=0 -n2 --chunk=64 --size=2048", 2, &[]),
+    made("line-size", "--level=linear -n2 --size=2048", 2, &[]),
     made("four", "--level=4 -n3 --chunk=64 --metadata=1.0 --assume-clean", 3, &[&[0], &[2]]),
     made(
         "zero-restart",

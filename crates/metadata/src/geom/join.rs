@@ -15,6 +15,9 @@ use super::assemble::{Decided, Purpose, decide};
 use super::{Kind, State};
 use crate::md::{Allowed, Cannot, HISTORY, Inspected, Joined};
 
+/// Labels count changes in 32 bits; of an array that counts more than so many none is written.
+const MOST_COUNTED: u64 = u32::MAX as u64 - (1 << 20);
+
 /// Decides which devices make an array that is written.
 ///
 /// # Errors
@@ -22,6 +25,14 @@ use crate::md::{Allowed, Cannot, HISTORY, Inspected, Joined};
 pub(crate) fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
     let decided = decide(all, allowed, Purpose::Write)?;
     let assembly = &decided.assembly;
+    // The genid, which is raised where a syncid cannot be.
+    let counted = assembly.events >> 32;
+    if counted > MOST_COUNTED {
+        return Err(Cannot::NotWritten(format!(
+            "its labels have the genid {counted}, which is damage, or leaves too few: they count to {}",
+            u32::MAX
+        )));
+    }
     let is_redundant = assembly.layout.level.is_redundant();
     if is_redundant {
         writable(all, assembly.geom)?;

@@ -372,14 +372,9 @@ pub(super) fn decide<'a>(
     build(&devices, newest, allowed, purpose).map(|assembly| (assembly, newest))
 }
 
-/// Sectors that the array may use of a device.
-fn used(one: &Superblock) -> u64 {
-    if one.size == 0 { one.data_size } else { one.size }
-}
-
 /// The sector of a device at which what the array may use of it ends.
 pub(super) fn data_end(one: &Superblock) -> u64 {
-    one.data_offset.saturating_add(used(one))
+    one.data_offset.saturating_add(one.used())
 }
 
 /// The array that most devices belong to.
@@ -571,7 +566,7 @@ fn build(
         *seat = Place {
             given: Some(given),
             data_offset: Sectors(one.data_offset),
-            sectors: Sectors(used(one)),
+            sectors: Sectors(one.used()),
             bad: bad.map(|(at, len)| (MemberIndex(place), *at, *len)).collect(),
         };
     }
@@ -580,7 +575,7 @@ fn build(
     // With no member left they are as large as the newest says, if its own device has that much.
     let is_there =
         |one: &&Inspected| one.superblock() == Some(newest) && data_end(newest) <= one.sectors.0;
-    let said = devices.all.iter().find(is_there).map(|_| Sectors(used(newest)));
+    let said = devices.all.iter().find(is_there).map(|_| Sectors(newest.used()));
     let smallest = sizes.iter().flatten().min().copied().or(said).unwrap_or_default();
     for seat in places.iter_mut().filter(|seat| seat.given.is_none()) {
         seat.sectors = smallest;

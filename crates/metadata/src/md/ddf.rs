@@ -18,6 +18,8 @@ const OWN_DISK: u32 = 0x3333_3333;
 const SECTOR: usize = SECTOR_BYTES as usize;
 /// The longest part that is read: a header may say anything.
 const MOST: u32 = 8192;
+/// Sectors that a disk has at most: 16 PiB.
+const MOST_SECTORS: u64 = 1 << 45;
 /// A name of the format: eight letters of the maker, then what is unique.
 pub type Guid = [u8; 24];
 
@@ -194,6 +196,10 @@ fn configurations(device: &mut dyn Source, at: u64, header: &[u8]) -> Vec<Config
             return None;
         }
         let place = |n| (u32_at(&bytes, 512 + 4 * n), u64_at(&bytes, 512 + 4 * most + 8 * n));
+        let is_beyond = |sectors: u64| sectors > MOST_SECTORS;
+        if is_beyond(u64_at(&bytes, 72)) || (0..count).any(|n| is_beyond(place(n).1)) {
+            return None;
+        }
         Some(Configuration {
             guid: super::fields::bytes(&bytes, 8),
             sequence: u32_at(&bytes, 36),

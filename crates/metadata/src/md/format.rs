@@ -120,7 +120,7 @@ impl Md {
             (None, Some(_)) => PARTIAL_PARITY,
             (None, None) => Consistency::Resync,
         };
-        let used = Sectors(if one.size == 0 { one.data_size } else { one.size });
+        let used = Sectors(one.used());
         let parameters = Parameters {
             layout: layout.to_string(),
             consistency,

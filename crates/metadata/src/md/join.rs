@@ -12,9 +12,10 @@ use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 use super::assemble::{Purpose, decide};
 use super::format::{self, HISTORY, PARTIAL_PARITY, named_twice, replaced_to, room, unnamed};
 use super::kept::Kept;
+use super::superblock::MOST_EVENTS;
 use super::{
-    Allowed, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, PplSeen, Role,
-    Superblock, V0Device, Why, journal,
+    Allowed, Bitmap, BitmapKind, BitmapSeen, ByteOrder, Cannot, Features, Inspected, Out, PplSeen,
+    Role, Superblock, V0Device, Why, journal,
 };
 use crate::{Looked, Places, geom};
 
@@ -235,13 +236,16 @@ fn consistency(
     if !newest.features.has(Features::BITMAP) {
         return Ok(Consistency::Resync);
     }
-    let mut chunk = None;
+    let mut first: Option<&Bitmap> = None;
     for given in places.iter().filter_map(|place| place.given) {
         match &all[given].bitmap {
             BitmapSeen::Found(head, _)
                 if head.kind == BitmapKind::Plain && head.bits().is_some() =>
             {
-                chunk = chunk.or(Some(head.chunk));
+                let known = *first.get_or_insert(head);
+                if (known.chunk, known.covered) != (head.chunk, head.covered) {
+                    return Err(not_written(unlike(known, head)));
+                }
             }
             BitmapSeen::Found(head, _) => {
                 let kind = head.kind.version();
@@ -254,8 +258,22 @@ fn consistency(
             }
         }
     }
-    let chunk = chunk.map_or(0, |bytes| u64::from(bytes) / 512);
+    let chunk = first.map_or(0, |head| u64::from(head.chunk) / 512);
     Ok(Consistency::Bitmap { chunk: Sectors(chunk) })
+}
+
+/// What is told of heads of bitmaps, which have no checksum, of which one at least is wrong.
+fn unlike(one: &Bitmap, other: &Bitmap) -> String {
+    let told = |head: &Bitmap| {
+        let chunk = Sectors(u64::from(head.chunk) / 512);
+        format!("a bit for {chunk} of {}", Sectors(head.covered))
+    };
+    format!(
+        "the bitmaps of its members are not alike, so that one at least is damaged ({}, and {}): start it without the \
+         member that differs from the others, and add that again",
+        told(one),
+        told(other)
+    )
 }
 
 /// What a header of the logs of all members takes.
@@ -309,6 +327,9 @@ fn not_written(what: String) -> Cannot {
     Cannot::NotWritten(what)
 }
 
+/// Of an array that counts more events none is written: what raidlab writes it must take itself.
+const MOST_WRITTEN: u64 = MOST_EVENTS - (1 << 32);
+
 /// Whether this version writes such an array.
 fn writable(newest: &Superblock) -> Result<(), Cannot> {
     if newest.v0.as_ref().is_some_and(|v0| v0.order == ByteOrder::Big) {
@@ -316,6 +337,10 @@ fn writable(newest: &Superblock) -> Result<(), Cannot> {
             "its superblocks are big-endian (mdadm --assemble --update=byteorder changes that)"
                 .into(),
         ));
+    }
+    if newest.events > MOST_WRITTEN {
+        let events = newest.events;
+        return Err(not_written(format!("it counts {events} events, which is damage")));
     }
     for (feature, what) in [(Features::CLUSTERED, "it is shared by a cluster")] {
         if newest.features.has(feature) {

@@ -232,7 +232,7 @@ impl Kept {
         if one.super_offset < one.data_offset {
             return (Sector(0), Sectors(one.data_offset));
         }
-        let end = one.data_offset.saturating_add(one.size.max(1).min(one.data_size));
+        let end = one.data_offset.saturating_add(one.used().max(1).min(one.data_size));
         (Sector(end), Sectors(total.0.saturating_sub(end)))
     }
 
@@ -477,7 +477,8 @@ fn list(device: &mut dyn Source, one: &Superblock, block: u32) -> Option<List> {
     }
     let at = one.beside(log.offset)?;
     let sectors = Sectors(u64::from(log.size));
-    at.0.checked_add(sectors.0).filter(|end| *end <= device.sectors().0)?;
+    let end = at.0.checked_add(sectors.0).filter(|end| *end <= device.sectors().0)?;
+    one.is_apart(at.0..end).then_some(())?;
     let mut bytes = vec![0; sectors.bytes() as usize];
     device.read(at, &mut bytes).ok()?;
     let list = List::new(at, bytes, counts);
@@ -502,6 +503,11 @@ impl Shadow {
         let head = Bitmap::parse(&first)?;
         let len = head.sectors().filter(|len| len.0 <= MOST_BITMAP)?;
         if head.kind != BitmapKind::Plain || head.array != one.bitmap_id() {
+            return None;
+        }
+        // Only what has bits is written.
+        let used = (HEAD as u64 + head.bits()?.div_ceil(8)).div_ceil(SECTOR_BYTES);
+        if !one.is_apart(at.0..at.0.checked_add(used)?) {
             return None;
         }
         let mut bytes = vec![0; len.bytes() as usize];

@@ -135,14 +135,7 @@ impl Area {
         let Aside::PartialParity { offset, size } = one.aside else { return None };
         let (at, sectors) = (one.beside(i32::from(offset))?, u64::from(size) / HEADER * HEADER);
         let end = at.0.checked_add(sectors)?;
-        let data = one.data_offset..one.data_offset.saturating_add(one.size.max(1));
-        let apart = |from: u64, to: u64| end <= from || to <= at.0;
-        let has_room = sectors >= 2 * HEADER
-            && apart(data.start, data.end)
-            && apart(
-                one.super_offset,
-                one.super_offset + (one.len() as u64).div_ceil(SECTOR_BYTES),
-            );
+        let has_room = sectors >= 2 * HEADER && one.is_apart(at.0..end);
         let several = one.features.has(Features::PPLS) && sectors >= 2 * (HEADER + MOST_PARTIAL);
         has_room.then_some(Self { at, sectors, several })
     }

@@ -4,6 +4,8 @@
 //! [`Frame`] is the bytes, [`Superblock`] what they say. Writing one goes over the bytes that stand there and changes
 //! only fields that have a name here, so that what a newer kernel added survives.
 
+use std::ops::Range;
+
 use raidlab_core::consistency::ArrayId;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
@@ -138,7 +140,7 @@ impl std::fmt::Display for Damage {
             }
             Self::Padding => f.write_str("bytes of the superblock that must be zero are not"),
             Self::NoData => f.write_str("the superblock leaves less than 10 sectors for data"),
-            Self::Overlap => f.write_str("data begin before the superblock ends"),
+            Self::Overlap => f.write_str("data and superblock lie on the same sectors"),
             Self::Beyond(what, sectors) => {
                 write!(f, "the superblock says {what} {sectors} sectors, more than there can be")
             }
@@ -249,6 +251,10 @@ impl<T: AsRef<[u8]>> Frame<T> {
         let ends = stands.0.saturating_add(self.sectors().0);
         let data = u64_at(all, at::DATA_OFFSET);
         if data < ends && data.saturating_add(u64_at(all, at::DATA_SIZE)) > stands.0 {
+            return Err(Damage::Overlap);
+        }
+        // As md has it when it starts the array (`md_run`, drivers/md/md.c).
+        if data < stands.0 && data.saturating_add(u64_at(all, at::SIZE)) > stands.0 {
             return Err(Damage::Overlap);
         }
         match u16_at(all, at::BAD_SIZE) {
@@ -618,6 +624,20 @@ impl Superblock {
     /// The same of a log device with another tail of the journal.
     pub fn with_tail(&self, tail: u64) -> Self {
         Self { recovery: tail, ..self.clone() }
+    }
+
+    /// Sectors that the array may use of the device. Levels without redundancy use all that the device has for data,
+    /// whatever their superblocks say of a size (`rdev->sectors` in drivers/md/raid0.c and md-linear.c).
+    pub fn used(&self) -> u64 {
+        if self.size == 0 || self.level <= 0 { self.data_size } else { self.size }
+    }
+
+    /// Whether sectors of the device are neither data nor the superblock's.
+    pub(super) fn is_apart(&self, sectors: Range<u64>) -> bool {
+        let data = self.data_offset..self.data_offset.saturating_add(self.used().max(1));
+        let own = (self.len() as u64).div_ceil(SECTOR_BYTES);
+        let own = self.super_offset..self.super_offset.saturating_add(own);
+        [data, own].iter().all(|one| sectors.end <= one.start || one.end <= sectors.start)
     }
 
     /// The sector that something lies in which is counted from the superblock.

@@ -135,6 +135,21 @@ impl Made {
     }
 }
 
+/// Sectors beyond those of any disk are damage, of a part as of where it begins.
+#[test]
+fn sectors_that_no_disk_has_are_damage() {
+    let one = Made::new(0);
+    for (at, field) in [(72, "size"), (512 + 4 * MOST, "first sector")] {
+        let mut disk = one.write(&[0, 1], &mut |bytes| {
+            if bytes.len() == 2048 {
+                put(bytes, at, &0x7fff_ffff_0000_0000_u64.to_be_bytes());
+            }
+        });
+        let found = look(&mut disk).expect("its headers are whole");
+        assert_eq!(found.configurations.len(), 1, "{field}: the other array's");
+    }
+}
+
 /// The array of a name, and what each disk says of it.
 fn told(all: &[Ddf], name: &str) -> (Array, Vec<Inspected>) {
     let found = arrays(&all.iter().collect::<Vec<_>>());

@@ -13,6 +13,28 @@ fn three() -> [Superblock; 3] {
     [0, 1, 2].map(|place| raid5(3, place))
 }
 
+/// md's levels without redundancy use all that devices have for data, whatever superblocks say of a size.
+#[test]
+fn striped_and_linear_arrays_go_by_what_devices_have() {
+    for (level, chunk, layout) in [(0, 128, 0), (-1, 0, 0)] {
+        let of = |size: u64, data_size: u64, place: u16| Superblock {
+            level,
+            chunk,
+            layout,
+            size,
+            data_size,
+            ..raid5(2, place)
+        };
+        for size in [0, 512] {
+            // Zones of unequal members have an order of their own.
+            let second = if level == 0 { 1024 } else { 2048 };
+            let decided = decide(&[of(size, 1024, 0), of(size, second, 1)]).unwrap();
+            let sectors: Vec<u64> = decided.places.iter().map(|place| place.sectors.0).collect();
+            assert_eq!(sectors, [1024, second], "level {level}, size {size}");
+        }
+    }
+}
+
 fn decide(all: &[Superblock]) -> Result<Assembly, Cannot> {
     decide_with(all, &Allowed::default())
 }

@@ -153,6 +153,50 @@ fn a_member_whose_bits_cannot_be_read_is_not_written_to() {
     }
 }
 
+/// A bitmap that lies on data or on the superblock is none, nor is such a list of bad blocks.
+#[test]
+fn what_lies_on_data_is_not_written() {
+    let [one, ..] = three();
+    let is_written = |data_offset: u64, size: u64| {
+        let one = Superblock { data_offset, data_size: size, size, ..one.clone() };
+        let mut disk = with_bitmap(&one, 100, 90);
+        MD.examine(&mut disk).examined.bitmap.first().is_some_and(|page| page.whole().is_some())
+    };
+    // It takes sector 24 here.
+    let all = [(2048, 1024), (25, 1024), (24, 1024), (20, 1024)];
+    let written = all.map(|(data, size)| is_written(data, size));
+    assert_eq!(written, [true, true, false, false], "data from the end, from its place");
+}
+
+/// Heads of bitmaps have no checksum: where they differ nobody knows which bit stands for what.
+#[test]
+fn bitmaps_of_members_are_alike() {
+    let [a, b, c] = three();
+    for (at, value) in [(52_usize, 128_u32 << 10), (40, 2048)] {
+        let mut disks = [&a, &b, &c].map(|one| with_bitmap(one, 100, 90));
+        let joined = |disks: &mut [Disk; 3]| {
+            let all: Vec<_> = disks.iter_mut().map(|disk| inspect(disk)).collect();
+            join(&all, &Allowed::default()).map(|joined| joined.consistency)
+        };
+        assert!(joined(&mut disks).is_ok());
+        let head = (b.super_offset as usize + 16) * 512;
+        disks[1].0[head + at..][..4].copy_from_slice(&value.to_le_bytes());
+        let why = joined(&mut disks).unwrap_err().to_string();
+        assert!(why.contains("are not alike"), "{at}: {why}");
+    }
+}
+
+/// What raidlab writes it must take itself: events go on from those of the array.
+#[test]
+fn an_array_that_counts_too_many_events_is_read_only() {
+    for (events, is_written) in [(1 << 62, true), (1 << 63, false)] {
+        let all = three().map(|one| crate::device::seen(&Superblock { events, ..one }));
+        let joined = join(&all, &Allowed::default());
+        assert_eq!(joined.is_ok(), is_written, "{joined:?}");
+        assert!(assemble(&all, &Allowed::default()).is_ok());
+    }
+}
+
 /// A fresh device gets the number of one that was away; that one gets another when it comes back.
 #[test]
 fn no_two_devices_have_one_number() {

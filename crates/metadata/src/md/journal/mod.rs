@@ -241,10 +241,9 @@ impl JournalRow {
         self.parity = Some(places);
     }
 
-    /// Data of which parity is still to be made: those that are newer, and those before them where the parity that came
-    /// with them is not used.
-    fn without_parity(&self) -> BTreeMap<u16, u64> {
-        let mut all = if self.parity.is_none() { self.data.clone() } else { BTreeMap::new() };
+    /// The newest data of each chunk.
+    fn newest(&self) -> BTreeMap<u16, u64> {
+        let mut all = self.data.clone();
         all.extend(&self.alone);
         all
     }

@@ -4,9 +4,10 @@
 //! Why it is safe: rows with data and parity are written as they stand, so that a replay that was interrupted is done
 //! again. Data without parity (md's write-back mode) are logged with the parity that is made of them, behind everything
 //! that is found, before the tail moves there and any of them is written: parity made of what is on the members is not
-//! to be made a second time of half of what replaced it. Parity that was logged before data that stand alone is not
-//! written, but where a missing chunk is computed of it and they are not on their members yet: rows stand in the
-//! journal until long after they are durable, and with one of two parities out of service data were written through.
+//! to be made a second time of half of what replaced it. Parity that was logged before data that stand alone is never
+//! written: rows stand in the journal until long after they are durable, and with one of two parities out of service
+//! data were written through. A chunk of such a row that is missing is computed of it or of the members' parity
+//! ([`Replay::older`]).
 //! The tail moves when all that is before it is durable on the members, to a block without pages, with a number that
 //! nothing left in the ring has. A member that fails meanwhile, or that is left out although superblocks have it in
 //! service, is known to the others before that
@@ -138,14 +139,13 @@ impl<D: ReplayDevices> Replay<'_, D> {
         let found = self.devices.with_log(|log| recover(log, one));
         let mut found = found.map_err(ReplayError::Journal)?;
         let mut replayed = Replayed::default();
-        for (row, journalled) in &mut found.rows {
-            if self.is_parity_superseded(one, *row, journalled)? {
-                journalled.parity = None;
+        for (row, journalled) in &found.rows {
+            if journalled.alone.is_empty() {
+                replayed.whole += 1;
+                self.write_whole(one, *row, journalled)?;
+            } else {
+                replayed.alone += 1;
             }
-            let is_whole = journalled.parity.is_some() && !journalled.data.is_empty();
-            replayed.whole += u64::from(is_whole);
-            replayed.alone += u64::from(!journalled.alone.is_empty());
-            self.write_whole(one, *row, journalled)?;
         }
         self.flush()?;
         let mut tail = self.begin_anew(one, &found, random)?;
@@ -189,36 +189,6 @@ impl<D: ReplayDevices> Replay<'_, D> {
         self.devices.write_log(at, bytes).map_err(ReplayError::Device)
     }
 
-    /// Whether a row's parity is not to be written, as data alone stand behind it: parity can be made of what is logged
-    /// and of what members have; or a chunk is missing, and the newer data are on their members already, with parity of
-    /// them, of which it is computed: of the older parity it would come out wrong.
-    fn is_parity_superseded(
-        &mut self,
-        one: &Superblock,
-        row: u64,
-        journalled: &JournalRow,
-    ) -> Result<bool, ReplayError<D::Error>> {
-        let JournalRow { data, parity: Some(_), alone } = journalled else { return Ok(false) };
-        if data.is_empty() || alone.is_empty() {
-            return Ok(false);
-        }
-        let is_logged = |k: &u16| data.contains_key(k) || alone.contains_key(k);
-        let mut others = (0..self.chunks()).filter(|k| !is_logged(k));
-        if others.all(|k| self.page(k, row).is_some()) {
-            return Ok(true);
-        }
-        // What these held when that parity was made stands on their members, if anywhere.
-        let mut is_newer = false;
-        for (k, place) in alone.iter().filter(|(k, _)| !data.contains_key(k)) {
-            let Some(page) = self.page(*k, row) else { continue };
-            if page != self.logged(one, *place)? {
-                return Ok(false);
-            }
-            is_newer = true;
-        }
-        Ok(is_newer)
-    }
-
     /// Writes a row's data and the parity that stood with them.
     fn write_whole(
         &mut self,
@@ -226,9 +196,7 @@ impl<D: ReplayDevices> Replay<'_, D> {
         row: u64,
         journalled: &JournalRow,
     ) -> Result<(), ReplayError<D::Error>> {
-        let Some(parity) = journalled.parity.filter(|_| !journalled.data.is_empty()) else {
-            return Ok(());
-        };
+        let Some(parity) = journalled.parity else { return Ok(()) };
         let both = (self.chunks()..).zip(parity).take(usize::from(self.geometry.parities()));
         for (role, place) in journalled.data.iter().map(|(k, at)| (*k, *at)).chain(both) {
             let page = self.logged(one, place)?;
@@ -251,7 +219,7 @@ impl<D: ReplayDevices> Replay<'_, D> {
             return Err(ReplayError::Other("it could not be begun anew"));
         };
         // A block for each row, and those that fill the end of the ring.
-        let pages = |row: &JournalRow| row.without_parity().len() as u64 + 3;
+        let pages = |row: &JournalRow| row.newest().len() as u64 + 3;
         let most: u64 =
             rows().map(|(_, row)| pages(row)).sum::<u64>() + u64::from(self.chunks()) + 3;
         let ring = one.data_size / PAGE * PAGE;
@@ -321,7 +289,7 @@ impl<D: ReplayDevices> Replay<'_, D> {
         journalled: &JournalRow,
     ) -> Result<Made, ReplayError<D::Error>> {
         let stripe = row / self.geometry.chunk().0;
-        let new = journalled.without_parity();
+        let new = journalled.newest();
         let mut data = Vec::new();
         let mut depends = false;
         for k in 0..self.chunks() {
@@ -332,7 +300,7 @@ impl<D: ReplayDevices> Replay<'_, D> {
             depends |= data[usize::from(k)].is_empty() && !new.contains_key(&k);
         }
         if depends {
-            data = self.recovered(one, row, journalled)?;
+            data = self.older(one, row, journalled)?;
         }
         for (k, place) in &new {
             data[usize::from(*k)] = self.logged(one, *place)?;
@@ -353,24 +321,75 @@ impl<D: ReplayDevices> Replay<'_, D> {
         Ok(Made { pages, depends })
     }
 
-    /// All data of a row as they were on the members, those that cannot be read made from parity. Where parity that
-    /// was logged with data is superseded, what is on the members is of all that is logged.
-    fn recovered(
+    /// All data of a row in which data stand alone, as some parity has them, those that cannot be read made of that.
+    ///
+    /// Where parity was logged before, with data, either that has what is missing, with these data and what the others
+    /// held before the newer ones, or the members' parity has it, with all that is logged. It is decided by what both
+    /// leave alone until all of it is logged anew, so that a replay that was cut off is done again as it was begun.
+    fn older(
         &mut self,
         one: &Superblock,
         row: u64,
         journalled: &JournalRow,
     ) -> Result<Vec<Page>, ReplayError<D::Error>> {
-        let is_superseded = !journalled.data.is_empty() && journalled.parity.is_none();
-        let on_members = if is_superseded { journalled.without_parity() } else { BTreeMap::new() };
+        let on_members = [self.page(self.chunks(), row), self.second_parity(row)];
+        let Some(places) = journalled.parity.filter(|_| !journalled.data.is_empty()) else {
+            return self.recovered(row, &BTreeMap::new(), &on_members);
+        };
+        let mut logged = [None, None];
+        for (page, place) in logged.iter_mut().zip(places).take(self.parities()) {
+            *page = Some(self.logged(one, place)?);
+        }
+        let first = self.all_logged(one, &journalled.data)?;
+        let others = (0..self.chunks()).filter(|k| !first.contains_key(k));
+        let lost = others.filter(|k| self.page(*k, row).is_none()).count();
+        if let ([Some(_), Some(_)], 1) = (&logged, lost) {
+            // Both that were logged have it, and agree about it unless newer data have replaced what they are of.
+            let [p, q] = logged.clone();
+            let by_p = self.recovered(row, &first, &[p, None])?;
+            if by_p == self.recovered(row, &first, &[None, q])? {
+                return Ok(by_p);
+            }
+        } else if !self.is_newest_on_members(one, row, journalled)? || is_same(&on_members, &logged)
+        {
+            return self.recovered(row, &first, &logged);
+        }
+        let newest = self.all_logged(one, &journalled.newest())?;
+        self.recovered(row, &newest, &on_members)
+    }
+
+    /// Whether the members hold everything that is logged of a row, as far as they can be read, and anything of it that
+    /// stands alone and was not logged before. What an array has written without one of its parities was made durable
+    /// before that parity is back.
+    fn is_newest_on_members(
+        &mut self,
+        one: &Superblock,
+        row: u64,
+        journalled: &JournalRow,
+    ) -> Result<bool, ReplayError<D::Error>> {
+        let mut is_any = false;
+        for (k, place) in journalled.newest() {
+            let Some(page) = self.page(k, row) else { continue };
+            if page != self.logged(one, place)? {
+                return Ok(false);
+            }
+            is_any |= !journalled.data.contains_key(&k);
+        }
+        Ok(is_any)
+    }
+
+    /// All data of a row, of pages that are known and what is on the members; those that are neither made of parity.
+    fn recovered(
+        &mut self,
+        row: u64,
+        known: &BTreeMap<u16, Page>,
+        [p, q]: &[Option<Page>; 2],
+    ) -> Result<Vec<Page>, ReplayError<D::Error>> {
         let stripe = row / self.geometry.chunk().0;
         let mut data = Vec::new();
         let mut lost = Vec::new();
         for k in 0..self.chunks() {
-            let page = match on_members.get(&k) {
-                Some(place) => Some(self.logged(one, *place)?),
-                None => self.page(k, row),
-            };
+            let page = known.get(&k).cloned().or_else(|| self.page(k, row));
             if page.is_none() {
                 lost.push(usize::from(k));
             }
@@ -380,10 +399,7 @@ impl<D: ReplayDevices> Replay<'_, D> {
         let there: Vec<usize> = (0..data.len()).filter(|k| !lost.contains(k)).collect();
         let exponents: Vec<u8> = there.iter().map(|k| exponent(*k)).collect();
         let lost_exponents: Vec<u8> = lost.iter().map(|k| exponent(*k)).collect();
-        let p = self.page(self.chunks(), row);
-        let has_q = self.geometry.parities() == 2;
-        let q = if has_q { self.page(self.chunks() + 1, row) } else { None };
-        if lost.is_empty() || lost.len() > p.iter().chain(&q).count() {
+        if lost.is_empty() || lost.len() > p.iter().chain(q).count() {
             let why = "more members are missing than it can be replayed without";
             return Err(ReplayError::Other(why));
         }
@@ -401,6 +417,15 @@ impl<D: ReplayDevices> Replay<'_, D> {
             data[k] = page;
         }
         Ok(data)
+    }
+
+    fn parities(&self) -> usize {
+        usize::from(self.geometry.parities())
+    }
+
+    /// Q of a row as it is on its member.
+    fn second_parity(&mut self, row: u64) -> Option<Page> {
+        if self.parities() == 2 { self.page(self.chunks() + 1, row) } else { None }
     }
 
     fn chunks(&self) -> u16 {
@@ -445,6 +470,15 @@ impl<D: ReplayDevices> Replay<'_, D> {
         self.devices.read(member, at, &mut page).ok().map(|()| page)
     }
 
+    /// These pages of the journal.
+    fn all_logged(
+        &mut self,
+        one: &Superblock,
+        places: &BTreeMap<u16, u64>,
+    ) -> Result<BTreeMap<u16, Page>, ReplayError<D::Error>> {
+        places.iter().map(|(k, place)| Ok((*k, self.logged(one, *place)?))).collect()
+    }
+
     /// A page of the journal.
     fn logged(&mut self, one: &Superblock, place: u64) -> Result<Page, ReplayError<D::Error>> {
         let mut page = vec![0; BLOCK];
@@ -479,6 +513,12 @@ impl<D: ReplayDevices> Replay<'_, D> {
         }
         Ok(())
     }
+}
+
+/// Whether parities that are on members are the logged ones.
+fn is_same(on_members: &[Option<Page>; 2], logged: &[Option<Page>; 2]) -> bool {
+    let mut both = on_members.iter().zip(logged).filter(|(page, _)| page.is_some());
+    both.all(|(page, logged)| page == logged)
 }
 
 /// What is written of a row in which data stood alone.

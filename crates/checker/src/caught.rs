@@ -3,6 +3,8 @@
 
 use std::panic::AssertUnwindSafe;
 
+use crate::breach::Breach;
+
 /// Runs something; gives what it panicked with.
 ///
 /// What it borrowed is left as it was at that moment: fit for reading its log, and for nothing else.
@@ -15,6 +17,6 @@ pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 /// The same where what is run ends with a broken promise, if any.
-pub(crate) fn caught_as_broken(run: impl FnOnce() -> Option<String>) -> Option<String> {
-    caught(run).unwrap_or_else(Some)
+pub(crate) fn caught_as_broken(run: impl FnOnce() -> Option<Breach>) -> Option<Breach> {
+    caught(run).unwrap_or_else(|what| Some(what.into()))
 }

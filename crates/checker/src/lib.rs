@@ -14,6 +14,7 @@
 //! * [`reproduction`]: repeats one run from what a broken guarantee prints.
 //! * `mutation`: plants bugs, and searches for them with all of these; only in builds with debug assertions.
 //! * [`choices`]: makes every choice in turn, or by a seed.
+//! * [`breach`]: what is wrong, in kind and in words.
 //!
 //! Nothing here reads a clock, starts a thread, draws from anything but a seed, or knows modelled drives. A sector
 //! is one value here, not 512 bytes; all lengths are in sectors.
@@ -31,6 +32,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod breach;
 mod caught;
 pub mod choices;
 pub mod content;

@@ -480,7 +480,7 @@ fn crashes(config: &CrashConfig, progress: &mut dyn FnMut(u64)) -> Report {
     report.tally.broken = u64::from(ended.is_err());
     report.broken.extend(ended.err().map(|violation| Broken {
         array: violation.config.clone(),
-        what: violation.what.clone(),
+        what: violation.what.to_string(),
         replay: reproduction::of_crash(config, &violation),
         after: violation.states.max(1),
         shown_by: Shown::Crash(violation),
@@ -551,20 +551,26 @@ fn one_seed(seed: u64, options: &[Options], after: u64, report: &mut Report) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::breach::Breach;
 
     /// A search that breaks off for another reason does not show that the hole would be seen.
     #[test]
     fn only_a_wrong_read_after_a_loss_is_the_hole() {
-        let hole = |lost, what: &str| {
+        let hole = |lost, what: &Breach| {
             let nothing = crash::Violation::before_any_step(&write_hole());
-            crash::is_hole(&crash::Violation { lost, what: what.into(), ..nothing })
+            crash::is_hole(&crash::Violation { lost, what: what.clone(), ..nothing })
         };
-        let wrong = "read 4 gave 0x7 for sector 2; legal: [5]";
-        assert!(hole(1, wrong));
-        assert!(!hole(0, wrong) && !hole(crate::shape::Set::MAX, wrong));
-        let later = "after the recovery, without member 2: ";
-        assert!(hole(0, &format!("{later}{wrong}")) && !hole(0, &format!("{later}a mismatch")));
-        assert!(!hole(1, "recovery does not end") && !hole(1, "the code panicked: index"));
+        let text = "read 4 gave 0x7 for sector 2; legal: [5]";
+        let wrong = Breach::read(text.into());
+        assert!(hole(1, &wrong));
+        assert!(!hole(0, &wrong) && !hole(crate::shape::Set::MAX, &wrong));
+        let later = wrong.without(2);
+        assert!(hole(0, &later) && !hole(crate::shape::Set::MAX, &later));
+        assert_eq!(later.to_string(), format!("after the recovery, without member 2: {text}"));
+        assert!(!hole(0, &Breach::from("a mismatch").without(2)));
+        assert!(!hole(1, &"recovery does not end".into()));
+        // The kind decides, whatever the words are.
+        assert!(!hole(1, &text.into()) && hole(1, &Breach::read("other words".into())));
     }
 
     /// Reproductions and what was recorded name arrays by these.

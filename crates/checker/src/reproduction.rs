@@ -277,8 +277,9 @@ impl Reproduction {
                 let mut config = CrashConfig { seed: *seed, ..array.crash() };
                 self.plant(&mut config.harness);
                 let run = || crash::once(&config, program, steps, picks, *lost);
-                let ended = caught(run).unwrap_or_else(|what| (Some(what), Vec::new()));
-                Ended { lines: ended.1, array: config.name(), broken: ended.0, outcome: None }
+                let ended = caught(run).unwrap_or_else(|what| (Some(what.into()), Vec::new()));
+                let broken = ended.0.map(|what| what.to_string());
+                Ended { lines: ended.1, array: config.name(), broken, outcome: None }
             }
             Case::Hole => {
                 let mut config = write_hole();

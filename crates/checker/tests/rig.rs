@@ -1,5 +1,6 @@
 //! The harness drives arrays of all levels, and its oracle notices what is wrong.
 
+use raidlab_checker::breach::BreachKind;
 use raidlab_checker::choices::Choices;
 use raidlab_checker::harness::{Ask, Fault, Harness, HarnessConfig, Started};
 use raidlab_core::consistency::Allow;
@@ -98,7 +99,8 @@ fn a_lost_write_is_noticed() {
     harness.finish(0, Fault::Lost);
     assert_eq!(harness.read(0, 1), Outcome::Done);
     let violation = harness.violation().expect("the drive lied, and nothing can mend that");
-    assert!(violation.contains("sector 0"), "{violation}");
+    assert!(violation.text.contains("sector 0"), "{violation}");
+    assert_eq!(violation.kind, BreachKind::Read);
 }
 
 #[test]

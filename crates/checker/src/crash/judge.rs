@@ -5,17 +5,16 @@ use raidlab_core::contract::{Admin, Outcome};
 use raidlab_core::{Consistency, MemberIndex};
 
 use super::{Counts, CrashConfig, Op, Violation};
+use crate::breach::{Breach, BreachKind};
 use crate::caught::caught_as_broken;
 use crate::content::{Content, mix};
-use crate::harness::{Fault, Harness, Started, is_wrong_read};
+use crate::harness::{Fault, Harness, Started};
 use crate::seen::Seen;
 use crate::shape::{Set, all_of, set_of};
 use raidlab_random::SplitMix64;
 
 /// Crashes within recoveries, one in another, at most.
 const DEEPEST: usize = 3;
-/// What is wrong begins so, if it is when one more member is lost after the recovery.
-const LOST_TOO: &str = "after the recovery, without member";
 /// How often an array is woken until it must be quiet.
 const WAKES: usize = 64;
 
@@ -65,7 +64,7 @@ impl Judge {
         harness: &mut Harness,
         image: &[Content],
         lost: Set,
-    ) -> Option<String> {
+    ) -> Option<Breach> {
         let key = harness.drives().image_key(image, Self::legal(harness, lost), lost);
         for own in &mut self.harnesses {
             own.log_mut().restart();
@@ -81,13 +80,13 @@ impl Judge {
     }
 
     /// What is wrong with a copy of a harness at the end of a program.
-    pub(super) fn quiet(&mut self, harness: &Harness, program: &[Op]) -> Option<String> {
+    pub(super) fn quiet(&mut self, harness: &Harness, program: &[Op]) -> Option<Breach> {
         self.harnesses[0].clone_from(harness);
         Self::ended(&mut self.harnesses[0], program)
     }
 
     /// What is wrong with a harness at the end of a program, without a crash.
-    pub(super) fn ended(harness: &mut Harness, program: &[Op]) -> Option<String> {
+    pub(super) fn ended(harness: &mut Harness, program: &[Op]) -> Option<Breach> {
         if harness.unanswered() > 0 {
             return Some("a request is never answered".into());
         }
@@ -98,7 +97,7 @@ impl Judge {
     }
 
     /// What is wrong with the harness at `depth`, whose drives start again without `lost`.
-    fn judge(&mut self, depth: usize, lost: Set, key: u64, counts: &mut Counts) -> Option<String> {
+    fn judge(&mut self, depth: usize, lost: Set, key: u64, counts: &mut Counts) -> Option<Breach> {
         let harness = &mut self.harnesses[depth];
         let start = match start(harness, lost) {
             Ok(start) => start,
@@ -124,7 +123,7 @@ impl Judge {
         lost: Set,
         key: u64,
         counts: &mut Counts,
-    ) -> Option<String> {
+    ) -> Option<Breach> {
         let mut random = SplitMix64::new(mix(self.seed, key));
         let (own, deeper) = self.harnesses.split_at_mut(depth + 1);
         let (own, next) = (&own[depth], &mut deeper[0]);
@@ -138,7 +137,7 @@ impl Judge {
             }
         }
         if let Some(what) = next.violation() {
-            return Some(what.to_owned());
+            return Some(what.clone());
         }
         counts.nested += 1;
         next.crash(|ways| random.below(u64::from(ways)) as u32);
@@ -156,11 +155,9 @@ impl Judge {
 /// Whether this is the write hole: a member was lost, with the power or after the recovery from that, and a read gave
 /// what nobody wrote.
 pub(crate) fn is_hole(violation: &Violation) -> bool {
-    let text = violation.what.as_str();
-    let later = text.strip_prefix(LOST_TOO).and_then(|rest| rest.split_once(": "));
-    let is_lost = violation.lost != 0 || later.is_some();
-    let is_crash = violation.lost != Set::MAX;
-    is_crash && is_lost && is_wrong_read(later.map_or(text, |(_, what)| what))
+    let Violation { lost, what, .. } = violation;
+    let is_crash = *lost != Set::MAX;
+    is_crash && (*lost != 0 || what.without.is_some()) && what.kind == BreachKind::Read
 }
 
 /// How an array was started.
@@ -174,7 +171,7 @@ struct Start {
 
 /// Assembles as the promise says. Drives of md 0.90 of which nothing tells what became of them are left out, as an
 /// administrator would; besides them nobody may be missing who was not lost or out of service before.
-fn start(harness: &mut Harness, lost: Set) -> Result<Start, String> {
+fn start(harness: &mut Harness, lost: Set) -> Result<Start, Breach> {
     let out = lost | harness.out_of_service();
     let allow = Allow::default();
     let begin = |harness: &mut Harness, allow| match out {
@@ -193,34 +190,35 @@ fn start(harness: &mut Harness, lost: Set) -> Result<Start, String> {
         && out != 0
         && matches!(harness.shape().mode, Consistency::Resync | Consistency::Bitmap { .. });
     if !may_refuse || !matches!(refusal, AssembleError::DirtyDegraded { .. }) {
-        return Err(format!("a start without {lost:#b} is refused: {refusal:?}"));
+        return Err(format!("a start without {lost:#b} is refused: {refusal:?}").into());
     }
     match begin(harness, Allow { dirty_degraded: true, ..allow }) {
         Started::Well => started(harness, Start { forced: true, out }),
         Started::Refused(refusal) => {
-            Err(format!("a forced start without {lost:#b} is refused: {refusal:?}"))
+            Err(format!("a forced start without {lost:#b} is refused: {refusal:?}").into())
         }
     }
 }
 
 /// An array has started, with all members that were neither lost nor out of service.
-fn started(harness: &Harness, start: Start) -> Result<Start, String> {
+fn started(harness: &Harness, start: Start) -> Result<Start, Breach> {
     all_there(harness, start.out).map_or(Ok(start), Err)
 }
 
 /// What is wrong with who is in service: no member may have failed but those `out`.
-fn all_there(harness: &Harness, out: Set) -> Option<String> {
+fn all_there(harness: &Harness, out: Set) -> Option<Breach> {
     let missing = all_of(harness.shape().members) & !harness.in_service();
     let rebuilding = set_of(harness.array().status().rebuilding);
     let failed = (missing | rebuilding | harness.failures_told()) & !out;
-    (failed != 0)
-        .then(|| format!("members {failed:#b} are failed though nothing was wrong with them"))
+    (failed != 0).then(|| {
+        format!("members {failed:#b} are failed though nothing was wrong with them").into()
+    })
 }
 
 /// Recovery is over: reads everything, compares redundancy, loses one more, reads again.
-fn finish(harness: &mut Harness, start: Start, crashed: bool, key: u64) -> Option<String> {
+fn finish(harness: &mut Harness, start: Start, crashed: bool, key: u64) -> Option<Breach> {
     if let Some(what) = harness.violation() {
-        return Some(what.to_owned());
+        return Some(what.clone());
     }
     if harness.outstanding() > 0 || harness.unanswered() > 0 {
         return Some("recovery does not end".into());
@@ -236,7 +234,7 @@ fn finish(harness: &mut Harness, start: Start, crashed: bool, key: u64) -> Optio
     let none = harness.shape().mode == Consistency::None && crashed;
     let in_service = harness.in_service();
     if !none && let Some(place) = harness.disagreement(in_service) {
-        return Some(format!("redundancy disagrees after recovery: {place:?}"));
+        return Some(format!("redundancy disagrees after recovery: {place:?}").into());
     }
     let members = u64::from(harness.shape().members);
     let all = all_of(harness.shape().members);
@@ -248,11 +246,11 @@ fn finish(harness: &mut Harness, start: Start, crashed: bool, key: u64) -> Optio
     harness.command(Admin::Fail(MemberIndex(further as u16)));
     harness.run_on(WAKES);
     let wrong = read_all(harness, start.forced, start.out | 1 << further);
-    wrong.map(|what| format!("{LOST_TOO} {further}: {what}"))
+    wrong.map(|what| what.without(further as u16))
 }
 
 /// Reads everything; `lenient`: errors are in order, since nothing is promised. Nobody fails but those `out`.
-fn read_all(harness: &mut Harness, lenient: bool, out: Set) -> Option<String> {
+fn read_all(harness: &mut Harness, lenient: bool, out: Set) -> Option<Breach> {
     let (capacity, block) = (harness.shape().capacity, harness.shape().logical_block);
     let longest = u64::from(harness.config().longest) / block * block;
     let mut at = 0;
@@ -260,12 +258,14 @@ fn read_all(harness: &mut Harness, lenient: bool, out: Set) -> Option<String> {
         let len = longest.min(capacity - at);
         let outcome = harness.read(at, len);
         if let Some(what) = harness.violation() {
-            return Some(what.to_owned());
+            return Some(what.clone());
         }
         match outcome {
             Outcome::Done => harness.keep_what_was_read(),
             _ if lenient => {}
-            outcome => return Some(format!("sectors {at}+{len} cannot be read: {outcome:?}")),
+            outcome => {
+                return Some(format!("sectors {at}+{len} cannot be read: {outcome:?}").into());
+            }
         }
         at += len;
     }

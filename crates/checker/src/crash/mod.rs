@@ -27,6 +27,7 @@ use raidlab_core::{
     Config, ConfigError, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sectors, Settings,
 };
 
+use super::breach::Breach;
 use super::device::Format;
 use super::harness::{Harness, HarnessConfig};
 use super::shape::Set;
@@ -196,7 +197,7 @@ pub struct Violation {
     /// The members lost, a bit each.
     pub lost: Set,
     /// What is wrong.
-    pub what: String,
+    pub what: Breach,
     /// The log of the run, one line per event.
     pub lines: Vec<String>,
 }
@@ -213,7 +214,7 @@ impl Violation {
             steps: Vec::new(),
             picks: Vec::new(),
             lost: Set::MAX,
-            what: String::new(),
+            what: Breach::default(),
             lines: Vec::new(),
         }
     }
@@ -293,7 +294,7 @@ pub fn once(
     steps: &[u32],
     picks: &[u32],
     lost: Set,
-) -> (Option<String>, Vec<String>) {
+) -> (Option<Breach>, Vec<String>) {
     let mut harness = base(&config.harness).expect("the array was tried before");
     let all = program::alphabet(config, &harness);
     let program = program.iter().map(|number| all[*number as usize]).collect();

@@ -4,6 +4,7 @@ use raidlab_core::contract::IoOp;
 
 use super::judge::Judge;
 use super::{Counts, CrashConfig, Op};
+use crate::breach::Breach;
 use crate::caught::{caught, caught_as_broken};
 use crate::content::{Content, mix};
 use crate::device::Fate;
@@ -303,17 +304,17 @@ fn take(config: &CrashConfig, harness: &mut Harness, program: &[Op], place: &mut
 }
 
 /// Takes the steps of a trace, crashes and judges; gives what is wrong.
-pub(super) fn follow(config: &CrashConfig, harness: &mut Harness, trace: &Trace) -> Option<String> {
+pub(super) fn follow(config: &CrashConfig, harness: &mut Harness, trace: &Trace) -> Option<Breach> {
     caught_as_broken(|| take_all(config, harness, trace))
 }
 
-fn take_all(config: &CrashConfig, harness: &mut Harness, trace: &Trace) -> Option<String> {
+fn take_all(config: &CrashConfig, harness: &mut Harness, trace: &Trace) -> Option<Breach> {
     let mut place = Place { next: 0, wakes: 0 };
     for step in &trace.steps {
         take(config, harness, &trace.program, &mut place, *step);
     }
     if let Some(violation) = harness.violation() {
-        return Some(violation.to_owned());
+        return Some(violation.clone());
     }
     if trace.lost == Set::MAX {
         return Judge::ended(harness, &trace.program);
@@ -321,7 +322,7 @@ fn take_all(config: &CrashConfig, harness: &mut Harness, trace: &Trace) -> Optio
     let mut image = Vec::new();
     let fates = harness.drives().fates();
     if trace.picks.len() != fates.len() {
-        return Some(format!("a crash decides {} things there", fates.len()));
+        return Some(format!("a crash decides {} things there", fates.len()).into());
     }
     harness.drives().image(&fates, &trace.picks, &mut image);
     harness.log_crash(&fates, &trace.picks);

@@ -178,7 +178,7 @@ fn is_dirty_degraded(
 /// Nothing hangs.
 fn alive(harness: &Harness) -> Result<(), String> {
     if let Some(what) = harness.violation() {
-        return Err(what.to_owned());
+        return Err(what.to_string());
     }
     if harness.unanswered() > 0 {
         return Err(format!("{} requests are never answered", harness.unanswered()));

@@ -24,6 +24,7 @@ use raidlab_core::contract::{
 };
 use raidlab_core::{Array, ConfigError, Consistency, MemberIndex, Sector, Sectors, Time};
 
+use super::breach::Breach;
 use super::content::{Content, hash_all, mix};
 use super::device::{self, Drives, Format, Ticket};
 use super::log::Log;
@@ -32,7 +33,7 @@ use super::shape::{Set, Shape, has, set_of};
 
 pub use restart::{Started, named};
 pub use types::{Answer, Ask, Fault, HarnessConfig, Jobs, Work};
-pub use verify::{Disagreement, is_wrong_read};
+pub use verify::Disagreement;
 
 /// With what the harness knows of it.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +116,7 @@ pub struct Harness {
     next_id: u64,
     replies: Vec<Answer>,
     events: Vec<Event>,
-    violation: Option<String>,
+    violation: Option<Breach>,
     log: Log,
     /// Members out of service before the last start, which a driver without superblocks remembers.
     known_failed: Set,
@@ -393,12 +394,16 @@ impl Harness {
 
     /// What is wrong, if anything: the first thing.
     #[must_use]
-    pub fn violation(&self) -> Option<&str> {
-        self.violation.as_deref()
+    pub fn violation(&self) -> Option<&Breach> {
+        self.violation.as_ref()
     }
 
     /// Notes that something is wrong.
     pub fn violate(&mut self, what: String) {
+        self.found(what.into());
+    }
+
+    fn found(&mut self, what: Breach) {
         let now = self.now.0;
         self.log.add(now, '!', &[], |line| line.put(format_args!("{what}")));
         self.violation.get_or_insert(what);
@@ -682,10 +687,10 @@ impl Harness {
             self.oracle.read_ended(since);
         }
         if let Some(wrong) = wrong {
-            self.violate(format!(
+            self.found(Breach::read(format!(
                 "read {id} gave {:#x} for sector {}; legal: {:x?}",
                 wrong.got, wrong.sector, wrong.legal
-            ));
+            )));
         }
         // Nobody may look at the buffer any more.
         let end = first + self.config.longest as usize;

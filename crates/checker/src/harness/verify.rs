@@ -86,12 +86,6 @@ impl Harness {
     }
 }
 
-/// Whether what is wrong is a read that gave what it must not.
-#[must_use]
-pub fn is_wrong_read(violation: &str) -> bool {
-    violation.starts_with("read ") && violation.contains(" gave ")
-}
-
 const fn device(member: u16) -> raidlab_core::MemberIndex {
     raidlab_core::MemberIndex(member)
 }

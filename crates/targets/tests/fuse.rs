@@ -354,6 +354,8 @@ fn no_room_at_a_member_is_no_room_to_who_writes() {
     // Not only removed: a process that is being started may have a copy of its descriptor.
     File::create(small.join("filler")).unwrap();
     file.write_all_at(&[3; 5000], 12 << 20).unwrap();
+    // The turn of the zeroes that were refused is over.
+    allocate(&file, libc::FALLOC_FL_ZERO_RANGE, 12 << 20, 4096).unwrap();
     drop(file);
     let engine = export.finish().unwrap();
     assert!([0, 1].map(MemberIndex).iter().all(|member| !engine.array().is_failed(*member)));

@@ -13,6 +13,7 @@
 
 mod answers;
 pub(crate) mod protocol;
+pub(crate) mod ranges;
 pub(crate) mod requests;
 mod serve;
 pub(crate) mod session;

@@ -89,6 +89,10 @@ pub struct Order {
     held: [Held; 2],
     /// Changes of parts of blocks that are not done.
     partial: usize,
+    /// A part of a range is at the array, and those whose next part waits for that: the array takes requests in the
+    /// order in which they come, and parts of all would go before whatever comes next.
+    has_part: bool,
+    ranges: VecDeque<u32>,
     turns: u64,
 }
 
@@ -103,6 +107,25 @@ impl Order {
     /// A request that is under way has one more step to take, before any other begins.
     pub fn go_on(&mut self, ticket: u32) {
         self.further.push_back(ticket);
+    }
+
+    /// Whether the next part of a range that is zeroed or discarded goes to the array now; else it is
+    /// [taken](Self::take) again when its turn comes.
+    pub fn begin_part(&mut self, ticket: u32) -> bool {
+        if self.has_part {
+            self.ranges.push_back(ticket);
+            return false;
+        }
+        self.has_part = true;
+        true
+    }
+
+    /// The part that was at the array has ended, or was not taken by it.
+    pub fn end_part(&mut self) {
+        self.has_part = false;
+        if let Some(next) = self.ranges.pop_front() {
+            self.add(next, None);
+        }
     }
 
     /// Whether [`take`](Self::take) may give something.
@@ -251,6 +274,35 @@ mod tests {
         assert!(!order.has_some());
         order.done(1);
         assert_eq!([order.take(), order.take()], [Some(3), None]);
+    }
+
+    #[test]
+    fn ranges_take_turns_and_go_behind_what_came_meanwhile() {
+        let mut order = Order::default();
+        (0..3).for_each(|ticket| order.add(ticket, span(0, 512)));
+        order.add(3, None);
+        let mut begun = Vec::new();
+        let mut parts = [3; 3];
+        while let Some(ticket) = order.take() {
+            if ticket == 3 || order.begin_part(ticket) {
+                begun.push(ticket);
+            }
+            if order.has_some() {
+                continue;
+            }
+            // The part at the array ends; what has more of it waits behind the others.
+            let Some(ended) = begun.iter().rev().find(|ticket| **ticket < 3).copied() else {
+                break;
+            };
+            order.end_part();
+            parts[ended as usize] -= 1;
+            match parts[ended as usize] {
+                0 => order.done(ended),
+                _ => order.add(ended, None),
+            }
+        }
+        assert_eq!(begun, [0, 3, 1, 2, 0, 1, 2, 0, 1, 2]);
+        assert!(order.begin_part(4), "none is at the array any more");
     }
 
     /// However many keep coming of one kind, the other gets its turn.

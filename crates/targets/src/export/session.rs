@@ -14,6 +14,7 @@ use raidlab_engine::{Engine, EngineError, EngineErrorKind};
 
 use super::answers::{self, Decision, Served};
 use super::protocol::{self, ANSWER_HEADER, Ask, Message, WRITE_HEAD};
+use super::ranges::Range;
 use super::requests::{Order, Span};
 use super::system;
 
@@ -39,7 +40,8 @@ enum Task {
     Edges(Span, Token),
     /// The payload stands between what these hold.
     Merged(Span),
-    Zero(Span),
+    /// What is left of a range that becomes zeroes.
+    Zero(Range),
     Sync,
 }
 
@@ -211,7 +213,7 @@ impl Session {
             }
             Decision::Zero(offset, len) => {
                 let span = span((offset, len));
-                (Task::Zero(span), Some(span))
+                (Task::Zero(Range::new(offset, len)), Some(span))
             }
             Decision::Sync => (Task::Sync, None),
         };
@@ -223,8 +225,8 @@ impl Session {
         Ok(())
     }
 
-    /// Hands the next step of a message to an array that takes a request; its number, and `None` when it was refused
-    /// since a member has no room: then nothing was written, and the message is answered.
+    /// Hands the next step of a message to an array that takes a request; its number, and `None` when it comes again, or
+    /// when it was refused since a member has no room: then nothing of it was written, and the message is answered.
     ///
     /// # Errors
     /// A fault of raidlab itself.
@@ -235,6 +237,10 @@ impl Session {
         order: &mut Order,
     ) -> Result<Option<RequestId>, EngineError> {
         let one = &mut self.slots[(ticket & !MESSAGE) as usize];
+        let is_part = matches!(one.task, Task::Zero(_));
+        if is_part && !order.begin_part(ticket) {
+            return Ok(None);
+        }
         // The second of two edges is counted already.
         one.pending += u32::from(!matches!(one.task, Task::Edges(..)));
         let begun = match one.task {
@@ -249,15 +255,19 @@ impl Session {
                 let from = (span.block / SECTOR_BYTES) as u32;
                 submit(engine, (IoOp::Read, false), (edges, from), last)
             }
-            Task::Zero(span) => {
-                let (at, len) = sectors(span);
-                engine.submit_range(IoOp::WriteZeroes, at, len)
+            Task::Zero(mut range) => {
+                let begun = range.submit(engine, IoOp::WriteZeroes);
+                one.task = Task::Zero(range);
+                begun
             }
             Task::Sync | Task::Idle => engine.submit(IoOp::Flush, Sector(0), &[], false),
         };
         match begun {
             Err(error) if error.kind() == EngineErrorKind::NoRoom => {
                 one.error = libc::ENOSPC;
+                if is_part {
+                    order.end_part();
+                }
                 self.finish(ticket, engine, order).map(|()| None)
             }
             begun => begun.map(Some),
@@ -282,6 +292,14 @@ impl Session {
         }
         match one.task {
             _ if one.pending > 0 => Ok(()),
+            Task::Zero(range) => {
+                order.end_part();
+                if one.error != 0 || range.is_done() {
+                    return self.finish(ticket, engine, order);
+                }
+                order.add(ticket, None);
+                Ok(())
+            }
             Task::Edges(span, edges) => {
                 one.merge(span, edges, engine)?;
                 if one.error != 0 {
@@ -404,4 +422,77 @@ fn error_number(outcome: Outcome) -> i32 {
 
 pub(super) fn device_error(error: io::Error) -> EngineError {
     EngineError::io(SERVE, system::DEVICE.as_ref(), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use raidlab_core::{Layout, Level};
+    use raidlab_engine::{EngineConfig, Member, MemoryMember, Reply};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    /// A message about a range of the file.
+    fn message(operation: u32, unique: u64, (at, len, mode): (u64, u64, u32)) -> Vec<u8> {
+        let mut bytes = [72_u32, operation].map(u32::to_ne_bytes).concat();
+        bytes.extend([unique, 2, 0, 0, 0, at, len].map(u64::to_ne_bytes).concat());
+        bytes.extend([mode, 0].map(u32::to_ne_bytes).concat());
+        bytes
+    }
+
+    /// Two ranges are zeroed in turn, no more than 32 MiB at once, and what else was asked does not wait for their ends.
+    #[test]
+    fn zeroes_are_made_part_by_part_in_turn() {
+        const MIB: u64 = 1 << 20;
+        const ZERO_RANGE: u32 = 16;
+        let members = (0..2)
+            .map(|_| Member::Memory(MemoryMember::new(Sectors(40 * MIB / SECTOR_BYTES)).unwrap()));
+        let config = EngineConfig::new(Layout::new(Level::Raid0, 2));
+        let mut engine = Engine::new(&config, members.collect()).unwrap();
+        let size = engine.array().capacity().bytes();
+        assert!(size > 64 * MIB, "{size}");
+        let marks = [0, 32 * MIB - 4096, 32 * MIB, 64 * MIB, size - 4096];
+        for at in marks {
+            engine.write_at(Sector(at / SECTOR_BYTES), &[7; 4096]).unwrap();
+        }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        let (mut session, mut order) =
+            (Session::new(ours.into(), &mut engine, 0).unwrap(), Order::default());
+        let kernel = File::from(theirs);
+        for (operation, unique, what) in
+            [(43, 1, (0, size, ZERO_RANGE)), (43, 2, (0, size, ZERO_RANGE)), (20, 3, (0, 0, 0))]
+        {
+            system::send(&kernel, &message(operation, unique, what), &[]).unwrap();
+        }
+        let (mut begun, mut owners, mut replies) = (Vec::new(), Vec::new(), Vec::new());
+        session.hear(&mut engine, &mut order).unwrap();
+        while !session.is_idle() {
+            while let Some(ticket) = order.take() {
+                if let Some(id) = session.begin(ticket, &mut engine, &mut order).unwrap() {
+                    begun.push(session.slots[(ticket & !MESSAGE) as usize].unique);
+                    owners.push((id, ticket));
+                }
+            }
+            engine.poll_replies(&mut replies).unwrap();
+            for Reply { id, outcome, .. } in replies.drain(..) {
+                let ticket = owners.iter().rev().find(|(own, _)| *own == id).unwrap().1;
+                session.replied(ticket, outcome, &mut engine, &mut order).unwrap();
+            }
+        }
+        assert_eq!(begun, [1, 3, 2, 1, 2, 1, 2]);
+        let mut answered = Vec::new();
+        let mut answer = [0; ANSWER_HEADER];
+        while let Ok(len) = system::receive(&kernel, &mut answer, &mut []) {
+            assert_eq!((len, &answer[4..8]), (ANSWER_HEADER, &[0; 4][..]));
+            answered.push(answer[8]);
+        }
+        assert_eq!(answered, [3, 1, 2]);
+        for at in marks {
+            let mut found = [1; 4096];
+            engine.read_at(Sector(at / SECTOR_BYTES), &mut found).unwrap();
+            assert_eq!(found, [0; 4096], "at {at}");
+        }
+    }
 }

@@ -1,25 +1,20 @@
 //! One array that is served: its engine, the requests that are at it, and what they come to.
 
-use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
 use raidlab_core::contract::{IoOp, Outcome, RequestId, Segment};
-use raidlab_core::geometry::Geometry;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 use raidlab_engine::{Engine, EngineError, EngineErrorKind, Reply};
 use raidlab_nbd::{BlockSizes, Command, ErrorCode, Export, Request};
 
 use super::memory::{Budget, Buffer, Pool};
 use super::{NbdArray, NbdCounters, OnEngine, SERVE, status};
+use crate::export::ranges::{self, Range};
 use crate::export::requests::{Order, Span};
 use crate::export::session::{Session, is_message};
 
 /// The longest read or write.
 const LONGEST: u32 = 32 << 20;
-
-/// What is zeroed or discarded at once, so that others have their turn: a drive of 100 MB/s writes it in a third of a
-/// second.
-const MOST_RANGE: u64 = 32 << 20;
 
 /// Why a request failed, with words for people.
 pub(super) type Fault = (ErrorCode, &'static str);
@@ -43,8 +38,8 @@ struct Slot {
     request: Request,
     buffer: Option<Buffer>,
     stage: Stage,
-    /// Bytes of a range that are zeroed or discarded.
-    done: u64,
+    /// What is left to be zeroed or discarded.
+    range: Range,
 }
 
 /// What became of a request that has just come.
@@ -95,10 +90,6 @@ pub(super) struct Served {
     owners: Vec<u32>,
     /// Slots and messages that wait for their turn.
     order: Order,
-    /// A part of a range is at the array, and those whose next part waits for that: the array takes requests in the
-    /// order in which they come, and parts of all would go before whatever comes next.
-    has_part: bool,
-    ranges: VecDeque<u32>,
     /// The file that the array is served as besides.
     file: Option<Box<Session>>,
     replies: Vec<Reply>,
@@ -137,8 +128,6 @@ impl Served {
             free: Vec::new(),
             owners: Vec::new(),
             order: Order::default(),
-            has_part: false,
-            ranges: VecDeque::new(),
             file: None,
             replies: Vec::new(),
             finished: Vec::new(),
@@ -233,7 +222,8 @@ impl Served {
             _ => None,
         };
         let stage = if writes { Stage::Filling } else { Stage::Change };
-        let slot = self.enter(Slot { owner, request, buffer, stage, done: 0 });
+        let range = Range::new(request.at, request.len);
+        let slot = self.enter(Slot { owner, request, buffer, stage, range });
         if writes {
             return Ok(Begun::Fill(slot));
         }
@@ -278,18 +268,9 @@ impl Served {
     /// Whether zeroes take less than writing them: no stripe has to be read for its parity, and members
     /// need not write.
     fn is_fast(&mut self, request: &Request) -> bool {
-        let Some(unit) = self.stripe() else { return false };
+        let Some(unit) = ranges::stripe(&self.engine) else { return false };
         let is_whole = request.at.is_multiple_of(unit) && request.len.is_multiple_of(unit);
         is_whole && self.engine.zeroes_cheaply()
-    }
-
-    /// Bytes that parity belongs to; a sector without parity, and `None` where it is not that simple.
-    fn stripe(&self) -> Option<u64> {
-        match self.engine.array().geometry() {
-            Geometry::Parity(parity) => Some(parity.stripe_sectors() * SECTOR_BYTES),
-            Geometry::Raid3(_) | Geometry::Nested(_) => None,
-            _ => Some(SECTOR_BYTES),
-        }
     }
 
     /// Where the data of a write belong, from byte `offset` of them on.
@@ -364,8 +345,7 @@ impl Served {
                 continue;
             }
             let is_part = self.is_part(slot);
-            if is_part && self.has_part {
-                self.ranges.push_back(slot);
+            if is_part && !self.order.begin_part(slot) {
                 continue;
             }
             let begun = match self.slots[slot as usize].stage {
@@ -373,28 +353,18 @@ impl Served {
                 _ => self.submit(slot),
             };
             match begun {
-                Ok(id) => {
-                    self.has_part |= is_part;
-                    self.own(slot, id);
-                }
+                Ok(id) => self.own(slot, id),
                 // Nothing was changed.
                 Err(error) if error.kind() == EngineErrorKind::NoRoom => {
                     self.finish(slot, Err((ErrorCode::NoSpace, "a member's filesystem is full")));
-                    self.next_range();
+                    if is_part {
+                        self.order.end_part();
+                    }
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(())
-    }
-
-    /// Has the next of those that wait for a part of a range to be done take its turn, if none is at the array.
-    fn next_range(&mut self) {
-        if !self.has_part
-            && let Some(next) = self.ranges.pop_front()
-        {
-            self.order.add(next, None);
-        }
     }
 
     /// Whether what comes next of a request is a part of a range that is zeroed or discarded.
@@ -422,11 +392,14 @@ impl Served {
     fn submit(&mut self, slot: u32) -> Result<RequestId, EngineError> {
         let Slot { request, buffer, .. } = self.slots[slot as usize];
         let (at, len) = (Sector(request.at / SECTOR_BYTES), Sectors(request.len / SECTOR_BYTES));
+        let range = &mut self.slots[slot as usize].range;
         let op = match request.command {
             Command::Read { .. } => IoOp::Read,
             Command::Write => IoOp::Write,
-            Command::Trim => return self.submit_part(slot, IoOp::Discard),
-            Command::WriteZeroes { .. } => return self.submit_part(slot, IoOp::WriteZeroes),
+            Command::Trim => return range.submit(&mut self.engine, IoOp::Discard),
+            Command::WriteZeroes { .. } => {
+                return range.submit(&mut self.engine, IoOp::WriteZeroes);
+            }
             _ => return self.engine.submit(IoOp::Flush, Sector(0), &[], false),
         };
         let Some(Buffer { token, .. }) = buffer else {
@@ -435,18 +408,6 @@ impl Served {
         };
         let segment = Segment { token, offset: 0, len: len.0 as u32 };
         self.engine.submit(op, at, &[segment], request.fua)
-    }
-
-    /// The next part of a range, which may be as long as the array: parts end with stripes.
-    fn submit_part(&mut self, slot: u32, op: IoOp) -> Result<RequestId, EngineError> {
-        let block = u64::from(self.engine.array().logical_block()) * SECTOR_BYTES;
-        let unit = self.stripe().unwrap_or(block);
-        let Slot { request, done, .. } = &mut self.slots[slot as usize];
-        let (at, end) = (request.at + *done, request.at + request.len);
-        let most = (at + MOST_RANGE.max(2 * unit)) / unit * unit;
-        let len = end.min(most) - at;
-        *done += len;
-        self.engine.submit_range(op, Sector(at / SECTOR_BYTES), Sectors(len / SECTOR_BYTES))
     }
 
     #[inline]
@@ -460,14 +421,13 @@ impl Served {
 
     #[inline]
     fn replied(&mut self, slot: u32, outcome: Outcome) {
-        let Slot { request, stage, done, .. } = self.slots[slot as usize];
+        let Slot { request, stage, range, .. } = self.slots[slot as usize];
         let outcome = fault(outcome);
         let is_range = is_range(&request);
         if is_range && stage == Stage::Change {
-            self.has_part = false;
-            self.next_range();
+            self.order.end_part();
         }
-        if is_range && outcome.is_ok() && done < request.len {
+        if is_range && outcome.is_ok() && !range.is_done() {
             self.order.add(slot, None);
             return;
         }

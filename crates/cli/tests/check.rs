@@ -46,7 +46,8 @@ fn a_small_run_is_summed_up() {
     let ran = raidlab(SMALL[..6].iter().chain(&["--threads=2"])).good();
     let words =
         ["fault-point sweep ", "crash enumeration ", "swarm ", "60 seeds", "faults hit", "hash "];
-    for word in words.iter().chain(&["every promise was kept", "on 2 threads"]) {
+    let refused = " operations refused, by arrays that do not have them";
+    for word in words.iter().chain(&["every promise was kept", "on 2 threads", refused]) {
         assert!(ran.stdout.contains(word), "`{word}` is not in: {}", ran.stdout);
     }
     assert!(!ran.stdout.contains("15 log device"), "raid1 has none: {}", ran.stdout);
@@ -62,10 +63,13 @@ fn threads_make_no_difference() {
     let [one, rest @ ..] = &documents;
     assert_eq!(figure(one, "seeds"), 60);
     assert!(number(one, "crash_states") >= 3000 && number(one, "failure_runs") > 1000, "{one}");
+    assert!(number(one, "refused_operations") > 0, "{one}");
     assert!(number(one, "power_cuts") > 10 && number(one, "member_ios") > 1000, "{one}");
     assert_eq!((figure(one, "complete"), figure(one, "broken")), (json!(true), json!([])));
     for other in rest {
-        for name in ["hash", "crash_states", "distinct_images", "requests", "hits"] {
+        for name in
+            ["hash", "crash_states", "distinct_images", "refused_operations", "requests", "hits"]
+        {
             assert_eq!(figure(one, name), figure(other, name), "{name}");
         }
     }

@@ -31,6 +31,7 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
         "from": options.from,
         "failure_runs": tally.failures,
         "failure_runs_in_bytes": tally.failures_in_bytes,
+        "refused_operations": tally.refused,
         "crash_states": crashes.states,
         "distinct_images": crashes.distinct,
         "states_in_bytes": tally.states_in_bytes,

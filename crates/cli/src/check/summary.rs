@@ -33,6 +33,11 @@ pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
             thousands(tally.failures),
             thousands(tally.failures_in_bytes)
         );
+        line!(
+            text,
+            "                    {} operations refused, by arrays that do not have them",
+            thousands(tally.refused)
+        );
     }
     let crashes = &tally.crashes;
     if crashes.states > 0 {

@@ -6,6 +6,7 @@
 //! * [`FuseExport`] exports an array as a file, [`MountedArray`] puts a filesystem on it, [`NbdServer`] serves arrays
 //!   to NBD clients.
 //! * [`KernelMdArray`] is an array of the kernel's md driver over loop devices.
+//! * [`SocketFile`] is the file of a Unix socket that others connect to.
 //! * [`RunDirectory`] creates and removes member files in a directory of the user's.
 //!
 //! Nothing here knows studies. Lengths and positions in files are in bytes, those in arrays in sectors of 512
@@ -41,6 +42,7 @@ mod mounted;
 mod nbd;
 mod raw;
 mod rundir;
+mod socket_file;
 mod work;
 
 pub use directory::{DirectoryOptions, DirectoryTarget, RunStep};
@@ -56,3 +58,4 @@ pub use nbd::{
 };
 pub use raw::{Begin, RawResult, RawTarget, UncheckedTarget};
 pub use rundir::{Cleaned, Extra, RunDirectory, clean_leftovers};
+pub use socket_file::{Occupied, SocketFile};

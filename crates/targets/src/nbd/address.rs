@@ -1,19 +1,17 @@
 //! Where an NBD server listens: Unix sockets, TCP, and sockets that systemd has opened.
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use raidlab_engine::{EngineError, EngineErrorKind};
 
 use super::system;
+use crate::socket_file::{Occupied, SocketFile};
 
 const LISTEN: &str = "listen for NBD clients";
 /// The longest path of a Unix socket: `sun_path` with the zero behind it.
@@ -117,24 +115,8 @@ fn escaped(path: &Path) -> String {
 struct Socket {
     descriptor: OwnedFd,
     bound: Bound,
-    /// The file that was made for it, by device and inode.
-    made: Option<(u64, u64)>,
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        // Not what somebody else has put there since.
-        if let Bound::Unix(path) = &self.bound
-            && self.made.is_some()
-            && identity(path) == self.made
-        {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    path.symlink_metadata().ok().map(|there| (there.dev(), there.ino()))
+    /// The file that was made for it, which goes with it.
+    _file: Option<SocketFile>,
 }
 
 /// Sockets that listen; clients that come before they are served wait. Dropped, they are closed and
@@ -185,36 +167,23 @@ impl NbdSockets {
 
 fn unix(path: &Path) -> Result<Socket, EngineError> {
     let failed = |error: io::Error| EngineError::io(LISTEN, path, error);
-    if let Ok(there) = path.symlink_metadata() {
-        if !there.file_type().is_socket() {
-            let reason = "it exists, and is no socket";
-            return Err(
-                EngineError::new(EngineErrorKind::InvalidRequest, LISTEN, reason).at_path(path)
-            );
-        }
-        match UnixStream::connect(path) {
-            Ok(_) => return Err(in_use().at_path(path)),
-            // Left by a process that was killed.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                fs::remove_file(path).map_err(failed)?;
-            }
-            // Of another kind, or not ours to look at: somebody may use it.
-            Err(error) => {
-                let reason =
-                    format!("a socket is there already, perhaps another program's ({error})");
-                return Err(EngineError::new(EngineErrorKind::Busy, LISTEN, reason).at_path(path));
-            }
-        }
-    }
+    SocketFile::make_room(path).map_err(|occupied| match occupied {
+        Occupied::NoSocket => invalid(occupied.to_string()).at_path(path),
+        Occupied::InUse | Occupied::Unknown(_) => busy(&occupied).at_path(path),
+        Occupied::Kept(error) => failed(error),
+    })?;
     let descriptor = system::listen_unix(path).map_err(failed)?;
     let path = std::path::absolute(path).map_err(failed)?;
-    let made = identity(&path);
-    Ok(Socket { descriptor, bound: Bound::Unix(path), made })
+    let file = Some(SocketFile::made(&path));
+    Ok(Socket { descriptor, bound: Bound::Unix(path), _file: file })
 }
 
-fn in_use() -> EngineError {
-    let reason = "the address is in use: another server listens there";
-    EngineError::new(EngineErrorKind::Busy, LISTEN, reason)
+fn busy(occupied: &Occupied) -> EngineError {
+    EngineError::new(EngineErrorKind::Busy, LISTEN, occupied.to_string())
+}
+
+fn invalid(reason: String) -> EngineError {
+    EngineError::new(EngineErrorKind::InvalidRequest, LISTEN, reason)
 }
 
 fn bind_tcp(
@@ -225,7 +194,7 @@ fn bind_tcp(
 ) -> Result<(), EngineError> {
     let name = format!("{host}:{port}");
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AddrInUse => in_use().at_path(Path::new(&name)),
+        io::ErrorKind::AddrInUse => busy(&Occupied::InUse).at_path(Path::new(&name)),
         _ => EngineError::io(LISTEN, Path::new(&name), error),
     };
     let found: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(failed)?.collect();
@@ -245,7 +214,7 @@ fn bind_tcp(
                 port = bound.port();
                 listener.set_nonblocking(true).map_err(failed)?;
                 let bound = Bound::Tcp(bound);
-                sockets.push(Socket { descriptor: listener.into(), bound, made: None });
+                sockets.push(Socket { descriptor: listener.into(), bound, _file: None });
             }
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => missing = Some(error),
             Err(error) => return Err(failed(error)),
@@ -269,8 +238,7 @@ fn check_reach(address: SocketAddr, exposed: bool) -> Result<(), EngineError> {
 }
 
 fn handed_over(exposed: bool, sockets: &mut Vec<Socket>) -> Result<(), EngineError> {
-    let wrong = |reason: String| EngineError::new(EngineErrorKind::InvalidRequest, LISTEN, reason);
-    let given = system::activated().map_err(wrong)?;
+    let given = system::activated().map_err(invalid)?;
     for descriptor in given {
         let bound = match system::bound_to(&descriptor) {
             Some(system::Local::Unix(path)) => Bound::Unix(path),
@@ -278,11 +246,11 @@ fn handed_over(exposed: bool, sockets: &mut Vec<Socket>) -> Result<(), EngineErr
                 check_reach(address, exposed)?;
                 Bound::Tcp(address)
             }
-            None => return Err(wrong("systemd has handed over what is no stream socket".into())),
+            None => return Err(invalid("systemd has handed over what is no stream socket".into())),
         };
         rustix::io::ioctl_fionbio(&descriptor, true)
             .map_err(|error| EngineError::io(LISTEN, Path::new("systemd"), error.into()))?;
-        sockets.push(Socket { descriptor, bound, made: None });
+        sockets.push(Socket { descriptor, bound, _file: None });
     }
     Ok(())
 }

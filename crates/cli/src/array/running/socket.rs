@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use raidlab_targets::{Occupied, SocketFile};
 use serde_json::{Value, json};
 
 use super::super::open::Found;
@@ -36,23 +37,9 @@ pub(super) struct Asked {
 
 /// A socket that commands come in by. It goes with this.
 pub(super) struct Listening {
-    path: PathBuf,
-    /// What stands there, by its device and inode.
-    made: Option<(u64, u64)>,
+    /// Whoever comes when it is gone finds nobody.
+    _file: SocketFile,
     pub(super) requests: Receiver<Asked>,
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        // Whoever comes now finds nobody. What somebody else has put there since stays.
-        if self.made.is_some() && identity(&self.path) == self.made {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    path.symlink_metadata().ok().map(|there| (there.dev(), there.ino()))
 }
 
 /// The sockets of an array and of those below it, taken before anything of the array is written: whatever is refused
@@ -161,32 +148,23 @@ fn listen(path: &Path) -> Result<Listening, Failure> {
         let what = "the control socket cannot be made (--socket)";
         Failure::failed(format!("{}: {what}: {error}", path.display()))
     };
-    if path.symlink_metadata().is_ok() {
-        let kind = path.symlink_metadata().map_err(failed)?.file_type();
-        if !std::os::unix::fs::FileTypeExt::is_socket(&kind) {
-            return Err(Failure::input(format!("{} exists, and is no socket", path.display())));
+    SocketFile::make_room(path).map_err(|occupied| {
+        let refused = |what: &str| Failure::Refused(format!("{}: {what}", path.display()));
+        let another = "give another --socket";
+        match occupied {
+            Occupied::NoSocket => {
+                Failure::input(format!("{}: {occupied}: {another}", path.display()))
+            }
+            Occupied::InUse => {
+                refused(&format!("an array runs there already: stop it, or {another}"))
+            }
+            Occupied::Unknown(_) => refused(&format!("{occupied}: {another}")),
+            Occupied::Kept(error) => failed(error),
         }
-        let refused = |what: String| Err(Failure::Refused(format!("{}: {what}", path.display())));
-        match UnixStream::connect(path) {
-            Ok(_) => {
-                let what = "an array runs there already: stop it, or give another --socket";
-                return refused(what.into());
-            }
-            // Left by a process that was killed.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                fs::remove_file(path).map_err(failed)?;
-            }
-            // Of another kind, or not ours to look at: somebody may use it.
-            Err(error) => {
-                return refused(format!(
-                    "a socket is there already, perhaps another program's ({error}): give another --socket"
-                ));
-            }
-        }
-    }
+    })?;
     let listener = UnixListener::bind(path).map_err(failed)?;
     let (sender, receiver) = channel();
-    let listening = Listening { path: path.to_owned(), made: identity(path), requests: receiver };
+    let listening = Listening { _file: SocketFile::made(path), requests: receiver };
     fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
     let accept = move || accept(&listener, &sender);
     thread::Builder::new().name("commands".into()).spawn(accept).map_err(failed)?;

@@ -79,6 +79,9 @@ fn a_study_that_cannot_be_run_is_told_before_it_is() {
         "study.toml:12: layouts.level: `raid57` is not a level",
     ]);
     check(&SMALL.replace("\"1MiB\"", "\"9TB\"")).refused(&["workloads.size: dd-write 96KiB on"]);
+    let with_log = "chunk = \"64KiB\"\nconsistency = \"journal\"\njournal_size = \"9TB\"";
+    let log = SMALL.replace("chunk = \"64KiB\"", with_log);
+    check(&log).refused(&["study.toml:12: layouts.level: drive 3 has ", "the log on it needs "]);
 }
 
 /// Raw arrays answer few newcomers: this one is about files, and can be asked for by its name.

@@ -8,6 +8,7 @@ pub mod host;
 mod pacer;
 mod raw;
 mod rebuild;
+mod room;
 mod timeline;
 
 pub use pacer::Pacer;
@@ -151,6 +152,7 @@ impl<'a> Modelled<'a> {
                 let kind = StudyErrorKind::ImpossibleLayout;
                 study.origin.error(kind, ("layouts", index, error.key), error.reason)
             })?;
+            self.check_drives(index, &config)?;
             self.check_spares(index, &config)?;
             capacities.push(capacity);
             blocks.push(block);
@@ -164,32 +166,6 @@ impl<'a> Modelled<'a> {
             return Err(study.origin.error(StudyErrorKind::WrongValue, place, reason));
         }
         Ok(capacities)
-    }
-
-    /// A hot spare can take the place of each member, also of one from a group of larger drives.
-    fn check_spares(&self, layout: usize, config: &Config) -> Result<(), StudyError> {
-        let named = &self.study.layouts[layout];
-        if named.spares == 0 {
-            return Ok(());
-        }
-        let error = |reason: String| {
-            let kind = StudyErrorKind::ImpossibleLayout;
-            self.study.origin.error(kind, ("layouts", layout, "spares"), reason)
-        };
-        let behind = World::metadata_sectors(config).map_err(|why| error(why.to_string()))?;
-        let needed = config.members.iter().map(|member| member.sectors).max().unwrap_or_default();
-        let capacity = self.drives[named.drives].capacity;
-        if capacity < needed + behind {
-            let group = &self.study.drives[named.drives].name;
-            let reason = format!(
-                "are of `{group}`, the group of the first member, whose drives have {} bytes: a member uses {}; \
-                 name a group of larger drives first, or give a `member_size`",
-                capacity.bytes(),
-                (needed + behind).bytes(),
-            );
-            return Err(error(reason));
-        }
-        Ok(())
     }
 
     /// The host of a layout. Behind a controller the kernel sees one disk, and reads ahead as on one.
@@ -301,11 +277,8 @@ impl<'a> Modelled<'a> {
             let at_once = MOST_RANGES * u32::from(config.layout.drives());
             config.limits.ios = config.limits.ios.max(at_once);
         }
-        let behind = World::metadata_sectors(&config).map_err(|error| {
-            let place = ("layouts", layout, "level");
-            let reason = error.to_string();
-            self.study.origin.error(StudyErrorKind::ImpossibleLayout, place, reason)
-        })?;
+        let behind = World::metadata_sectors(&config);
+        let behind = behind.map_err(|error| self.not_set_up(layout, &error))?;
         if let Some(striped) = config.layout.floors().find(|floor| floor.level.has_stripes())
             && is_of_md
         {
@@ -414,11 +387,7 @@ impl<'a> Modelled<'a> {
             rebuild::enter(&mut world, state, || spare(0));
             Ok(world)
         };
-        set_up().map_err(|error: raidlab_sim::SimError| {
-            let place = ("layouts", layout, "level");
-            let reason = error.to_string();
-            self.study.origin.error(StudyErrorKind::ImpossibleLayout, place, reason)
-        })
+        set_up().map_err(|error: raidlab_sim::SimError| self.not_set_up(layout, &error))
     }
 
     /// How a host cuts what is longer than its requests. raid1 chooses a member for each part of a long read by what

@@ -23,9 +23,7 @@ use raidlab_core::contract::{
     Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, MemberIo, Outcome,
     Output, Request, RequestId, Segment, Token,
 };
-use raidlab_core::{
-    Config, Consistency, MemberIndex, MemberTotals, Nanos, Sector, Sectors, Time, Volume,
-};
+use raidlab_core::{Config, MemberIndex, MemberTotals, Nanos, Sector, Sectors, Time, Volume};
 use raidlab_models::{
     Controller, Drive, DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput, Paths, Queue,
     QueueInput, QueueOutput, QueueSpec,
@@ -188,21 +186,9 @@ pub struct World {
     gather: Option<Box<Gather>>,
 }
 
-/// Refuses a drive that is smaller than what it must hold.
-fn check_room(drives: &[Drive], needs: impl Iterator<Item = Sectors>) -> Result<(), SimError> {
-    for (index, (drive, needed)) in drives.iter().zip(needs).enumerate() {
-        if drive.capacity() < needed {
-            let capacity = drive.capacity();
-            let reason = format!("drive {index} has {capacity}, its member needs {needed}");
-            return Err(SimError::drives(reason));
-        }
-    }
-    Ok(())
-}
-
 impl World {
     /// The array of `config` over `drives`, at time zero: one drive for each member, and with
-    /// [`Consistency::Journal`] the log device after them. Log and metadata of a member lie after its data
+    /// [`raidlab_core::Consistency::Journal`] the log device after them. Log and metadata of a member lie after its data
     /// ([`metadata_sectors`](Self::metadata_sectors)).
     ///
     /// # Errors
@@ -215,10 +201,7 @@ impl World {
         let mut drives: Vec<Drive> = drives.into_iter().map(Into::into).collect();
         drives.iter_mut().for_each(|drive| _ = drive.predict_completions());
         let (count, members) = (drives.len(), config.members.len());
-        let journal = match config.settings.consistency {
-            Consistency::Journal { sectors } => Some(sectors),
-            _ => None,
-        };
+        let journal = records::journal(config);
         if count != members + usize::from(journal.is_some()) {
             let log = if journal.is_some() { " and a log device" } else { "" };
             return Err(SimError::drives(format!("{count} drives for {members} members{log}")));
@@ -226,8 +209,8 @@ impl World {
         let array = Volume::new(config)?.without_payload();
         let area = MetaArea::of_volume(&array, config);
         let data: Vec<Sectors> = config.members.iter().map(|member| member.sectors).collect();
-        let needs = data.iter().map(|data| *data + area.sectors()).chain(journal);
-        check_room(&drives, needs)?;
+        let needs = data.iter().map(|data| *data + area.sectors());
+        records::check_room(drives.iter().map(Drive::capacity), needs, journal)?;
         let mut places: Vec<Option<u16>> = (0..members as u16).map(Some).collect();
         places.resize(2 * members + 1, None);
         places[2 * members] = journal.map(|_| members as u16);

@@ -217,6 +217,25 @@ fn members_are_as_large_as_their_drives_at_most() {
     assert_eq!(sizes("member_size = \"1GiB\""), [1 << 30; 4]);
 }
 
+/// Members are cut to their drives; a log is as large as the study says, and told before a run where it has no room.
+#[test]
+fn a_log_that_its_drive_has_no_room_for_is_refused_before_a_run() {
+    let journal = |size: &str| {
+        let layout = "level = \"raid5\"\nmembers = 4\nconsistency = \"journal\"";
+        on_host("", "nas-8tb-7200", &format!("{layout}\njournal_size = \"{size}\""))
+    };
+    let study = journal("8TB");
+    assert!(modelled(&study).world(0, 1).is_ok());
+    let study = journal("9TB");
+    let told = Modelled::new(&study, HostCosts::default()).unwrap_err().to_string();
+    let unchecked = Modelled::unchecked(&study, HostCosts::default()).unwrap();
+    assert_eq!(unchecked.world(0, 1).err().map(|error| error.to_string()).as_ref(), Some(&told));
+    assert!(
+        told.contains("layouts.level: drive 4 has ") && told.contains("the log on it"),
+        "{told}"
+    );
+}
+
 /// Linux 6.12 sends flushes off beside writes to md, which hands requests on; not to a single disk, a card, or before.
 #[test]
 fn only_md_of_6_12_flushes_beside_writes() {

@@ -2,10 +2,10 @@
 
 use raidlab_core::consistency::{MetaArea, RECORD};
 use raidlab_core::contract::{IoId, IoOp, Record};
-use raidlab_core::{Config, Sector, Sectors, Volume};
-use raidlab_models::{DriveIo, DriveIoId, DriveOp};
+use raidlab_core::{Config, Consistency, Sector, Sectors, Volume};
+use raidlab_models::{Drive, DriveIo, DriveIoId, DriveOp};
 
-use super::{World, check_room};
+use super::World;
 use crate::SimError;
 
 /// Where md's metadata 1.2 has its superblock.
@@ -18,6 +18,31 @@ const PARTIAL_PARITY: u64 = 2048;
 /// bytes, in the place of as many bits.
 const PAGES_A_PAGE: u64 = 32_768 / 64;
 const PAGES_OF_HEAD: u64 = 256 / 8;
+
+/// What a log device must have room for, if there is one.
+pub(super) fn journal(config: &Config) -> Option<Sectors> {
+    match config.settings.consistency {
+        Consistency::Journal { sectors } => Some(sectors),
+        _ => None,
+    }
+}
+
+/// Refuses a drive that is smaller than what it must hold: members, and behind them a log.
+pub(super) fn check_room(
+    capacities: impl Iterator<Item = Sectors>,
+    members: impl Iterator<Item = Sectors>,
+    log: Option<Sectors>,
+) -> Result<(), SimError> {
+    let needs = members.map(|needed| ("its member", needed));
+    let needs = needs.chain(log.map(|needed| ("the log on it", needed)));
+    for (index, (capacity, (what, needed))) in capacities.zip(needs).enumerate() {
+        if capacity < needed {
+            let reason = format!("drive {index} has {capacity}, {what} needs {needed}");
+            return Err(SimError::drives(reason));
+        }
+    }
+    Ok(())
+}
 
 impl World {
     /// Sectors that log and metadata take after the data of each member.
@@ -32,6 +57,20 @@ impl World {
         Ok(MetaArea::of_volume(&Volume::new(config)?, config).sectors())
     }
 
+    /// Whether drives with these capacities, one for each member and behind them the log device, have room for what
+    /// [`new`](Self::new) wants of each.
+    ///
+    /// # Errors
+    /// When one has not, with the same words, or as of [`metadata_sectors`](Self::metadata_sectors).
+    pub fn check_drives(
+        config: &Config,
+        capacities: impl Iterator<Item = Sectors>,
+    ) -> Result<(), SimError> {
+        let behind = Self::metadata_sectors(config)?;
+        let needs = config.members.iter().map(|member| member.sectors + behind);
+        check_room(capacities, needs, journal(config))
+    }
+
     /// Puts data and records where md's metadata 1.2 has them: superblock and bitmap in front, data from a sector on.
     /// Call it before the first request.
     ///
@@ -40,7 +79,7 @@ impl World {
     pub fn with_data_from(mut self, front: Sectors) -> Result<Self, SimError> {
         self.front = front.0;
         let needs = self.data.iter().map(|data| *data + front + self.area.sectors());
-        check_room(&self.drives, needs)?;
+        check_room(self.drives.iter().map(Drive::capacity), needs, None)?;
         Ok(self)
     }
 

@@ -188,8 +188,8 @@ pub struct World {
 
 impl World {
     /// The array of `config` over `drives`, at time zero: one drive for each member, and with
-    /// [`raidlab_core::Consistency::Journal`] the log device after them. Log and metadata of a member lie after its data
-    /// ([`metadata_sectors`](Self::metadata_sectors)).
+    /// [`raidlab_core::Consistency::Journal`] the log device after them. Log and metadata of a member lie after its
+    /// data ([`metadata_sectors`](Self::metadata_sectors)).
     ///
     /// # Errors
     /// When the configuration cannot be, or a drive is smaller than its member.

@@ -26,19 +26,7 @@ pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
     let mut text = String::new();
     broken(&mut text, done);
     let tally = &done.tally;
-    if tally.failures > 0 {
-        line!(
-            text,
-            "fault-point sweep   {} runs, {} of them with records as bytes",
-            thousands(tally.failures),
-            thousands(tally.failures_in_bytes)
-        );
-        line!(
-            text,
-            "                    {} operations refused, by arrays that do not have them",
-            thousands(tally.refused)
-        );
-    }
+    fault_points(&mut text, tally);
     let crashes = &tally.crashes;
     if crashes.states > 0 {
         line!(
@@ -94,6 +82,23 @@ pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
         line!(text, "every promise was kept");
     }
     text
+}
+
+/// What the fault-point sweep came to, if it was run.
+fn fault_points(text: &mut String, tally: &Tally) {
+    if tally.failures > 0 {
+        line!(
+            text,
+            "fault-point sweep   {} runs, {} of them with records as bytes",
+            thousands(tally.failures),
+            thousands(tally.failures_in_bytes)
+        );
+        line!(
+            text,
+            "                    {} operations refused, by arrays that do not have them",
+            thousands(tally.refused)
+        );
+    }
 }
 
 /// Each class with its hits, and those never hit.

@@ -204,7 +204,7 @@ fn has(set: u64, chunk: u16) -> bool {
 impl Case {
     /// All sets of chunks, of newer data that are others than the row held before, and of such that are the same.
     fn all(level: i32) -> impl Iterator<Item = Self> {
-        // Of one parity two members are out only if one of them was out, and is back: with all that was written without.
+        // Of one parity two members are out only if one of them was out, and is back with all that was written without.
         let reached: &[_] = match level {
             6 => &[All, Second, OnlyParity, Data, First, Nothing],
             _ => &[All, OnlyParity, Data, First, Nothing],

@@ -225,8 +225,8 @@ impl Session {
         Ok(())
     }
 
-    /// Hands the next step of a message to an array that takes a request; its number, and `None` when it comes again, or
-    /// when it was refused since a member has no room: then nothing of it was written, and the message is answered.
+    /// Hands the next step of a message to an array that takes a request; its number, and `None` when it comes again,
+    /// or when it was refused since a member has no room: then nothing of it was written, and the message is answered.
     ///
     /// # Errors
     /// A fault of raidlab itself.
@@ -440,7 +440,7 @@ mod tests {
         bytes
     }
 
-    /// Two ranges are zeroed in turn, no more than 32 MiB at once, and what else was asked does not wait for their ends.
+    /// Two ranges are zeroed in turn, 32 MiB at once at most; what else was asked does not wait for their ends.
     #[test]
     fn zeroes_are_made_part_by_part_in_turn() {
         const MIB: u64 = 1 << 20;

@@ -514,7 +514,7 @@ impl Study {
     pub fn only_modelled(&self) -> Vec<String> {
         let of = |layout: &NamedLayout| {
             let keys = [
-                ("host", layout.host.is_some() && layout.filesystem.is_none()),
+                ("host", layout.host.as_ref().is_some_and(|own| self.is_another_host(own))),
                 ("route", !layout.hardware.routes.is_empty()),
                 ("controller", layout.hardware.controller.is_some()),
             ];
@@ -523,6 +523,14 @@ impl Study {
             (!keys.is_empty()).then(|| format!("{} ({})", layout.name, keys.join(", ")))
         };
         self.layouts.iter().filter_map(of).collect()
+    }
+
+    /// Whether a layout's host differs from the study's in more than its filesystem, which real drives have, too.
+    fn is_another_host(&self, own: &Host) -> bool {
+        let Some(mut host) = self.host.clone() else { return true };
+        host.filesystem = own.filesystem;
+        host.spec.filesystem = own.spec.filesystem;
+        host != *own
     }
 
     /// Virtual time has the study's filesystem.

@@ -168,21 +168,22 @@ fn what_only_modelled_hosts_have_is_refused_on_drives() {
 fn layouts_have_filesystems_of_their_own() {
     let layouts = format!(
         "{MIRROR}, {{ name = \"old\", level = \"raid1\", members = 2, filesystem = \"ext2\" }}, \
-         {{ name = \"6.12\", level = \"raid1\", members = 2, host = {{ kernel = \"linux-6.12\" }} }}"
+         {{ name = \"6.12\", level = \"raid1\", members = 2, host = {{ kernel = \"linux-6.12\" }} }}, \
+         {{ name = \"both\", level = \"raid1\", members = 2, filesystem = \"ext2\", host = {{ memory = \"1GiB\" }} }}"
     );
     let text = study("host = { kernel = \"linux-6.1\" }\nfilesystem = \"ext4\"", &layouts, READ);
     let mut study = parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
     study.check_real().expect("real drives have them");
     let of = |study: &raidlab_study::Study| {
-        let names = (0..3).map(|layout| study.filesystem_of(layout).unwrap_or("none").to_owned());
+        let names = (0..4).map(|layout| study.filesystem_of(layout).unwrap_or("none").to_owned());
         names.collect::<Vec<_>>()
     };
-    assert_eq!(of(&study), ["ext4", "ext2", "ext4"]);
-    assert_eq!(study.only_modelled(), ["6.12 (host)"]);
+    assert_eq!(of(&study), ["ext4", "ext2", "ext4", "ext2"]);
+    assert_eq!(study.only_modelled(), ["6.12 (host)", "both (host)"], "a filesystem is no host");
     study.set_filesystem("xfs").expect("is known");
-    assert_eq!(of(&study), ["xfs"; 3]);
+    assert_eq!(of(&study), ["xfs"; 4]);
     study.filesystem = None;
-    assert_eq!(of(&study), ["none"; 3]);
+    assert_eq!(of(&study), ["none"; 4]);
 }
 
 #[test]

@@ -561,3 +561,36 @@ fn all_errors_are_told_at_once() {
     assert_eq!(errors(&[(16, "level = \"sinlge\"")]), [key(16, "layouts.level")]);
     assert_eq!(errors(&[(1, "titel = \"A study\"")]), [key(1, "titel")]);
 }
+
+/// All that is wrong with one table is told, too, but not what may only follow from what could not be read.
+#[test]
+fn all_errors_of_a_table_are_told_at_once() {
+    let of = |drives: &str, layout: &str, workload: &str| {
+        let text = format!(
+            "title = \"T\"\n[[drives]]\nname = \"a\"\n{drives}\n[[layouts]]\n{layout}\n[[workloads]]\n{workload}\n"
+        );
+        let error = parse(&text, "my.toml").expect_err("wrong");
+        let all = std::iter::once(&error).chain(&error.also);
+        all.map(|error| error.key.clone()).collect::<Vec<_>>()
+    };
+    let (good, raid, read) = (
+        "model = \"nas-8tb-7200\"\ncount = 4",
+        "level = \"raid5\"\nmembers = 4",
+        "kind = \"random-read\"\nsize = \"64KiB\"",
+    );
+    let layout = format!("{raid}\nchunk = \"64\"\nrotation = \"left\"\nname = 7");
+    assert_eq!(of(good, &layout, read), ["layouts.chunk", "layouts.rotation", "layouts.name"]);
+    let drives = "model = \"nas-9tb\"\ncount = \"four\"\nscheduler = \"elevator\"";
+    assert_eq!(of(drives, raid, read), ["drives.model", "drives.count"]);
+    let work = "kind = \"random-read\"\nsize = \"64KiB\"\nblokc = \"4KiB\"\nblock = 4\nshow = 3";
+    let told = of(good, raid, work);
+    assert_eq!(told, ["workloads.blokc", "workloads.block", "workloads.show"]);
+    // Spares of too few members, and a journal of another mode, may be right with what was left out.
+    assert_eq!(
+        of(good, "level = \"raid5\"\nmembers = \"4\"\nspares = 9", read),
+        ["layouts.members"]
+    );
+    let mode = format!("{raid}\nconsistency = \"jounral\"\njournal_size = \"1GiB\"");
+    assert_eq!(of(good, &mode, read), ["layouts.consistency"]);
+    assert_eq!(of(good, "level = \"raid9\"\nmembers = 4\nnear = 2", read), ["layouts.level"]);
+}

@@ -23,6 +23,8 @@ pub struct Table<'a, E> {
     pub line: u32,
     /// What its list or its key is called, such as `layouts`; empty for the file itself.
     pub name: &'static str,
+    /// Keys that are read as if they were not there.
+    hidden: Vec<String>,
     errors: PhantomData<fn() -> E>,
 }
 
@@ -33,7 +35,19 @@ impl<'a, E: FileError> Table<'a, E> {
     }
 
     fn of(source: &'a Source<'a>, table: &'a DeTable<'a>, line: u32, name: &'static str) -> Self {
-        Self { source, table, line, name, errors: PhantomData }
+        Self { source, table, line, name, hidden: Vec::new(), errors: PhantomData }
+    }
+
+    /// The same table as if it had no such key: what else is wrong with it shows then.
+    #[must_use]
+    pub fn without(&self, key: &str) -> Self {
+        let mut hidden = self.hidden.clone();
+        hidden.push(key.to_owned());
+        Self { hidden, ..Self::of(self.source, self.table, self.line, self.name) }
+    }
+
+    fn is_hidden(&self, key: &str) -> bool {
+        self.hidden.iter().any(|hidden| hidden == key)
     }
 
     /// What the file is called.
@@ -112,7 +126,7 @@ impl<'a, E: FileError> Table<'a, E> {
         let mut parameters = Vec::new();
         for (key, value) in pairs {
             let key = key.get_ref().as_ref();
-            if but.contains(&key) {
+            if but.contains(&key) || self.is_hidden(key) {
                 continue;
             }
             let text = match value.get_ref() {
@@ -296,7 +310,8 @@ impl<'a, E: FileError> Table<'a, E> {
     }
 
     fn find(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
-        self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
+        let found = self.table.iter().find(|(name, _)| name.get_ref() == key);
+        found.filter(|_| !self.is_hidden(key)).map(|(_, value)| value)
     }
 
     fn line_of<T>(&self, value: &Spanned<T>) -> u32 {

@@ -5,7 +5,7 @@ use raidlab_core::suggest::did_you_mean;
 use raidlab_models::{Scheduler, check_drive, is_drive_file};
 
 use super::errors::Errors;
-use super::table::{StudyTable, Table, check_unique};
+use super::table::{StudyTable, Table, check_unique, read_all};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{DriveSource, Drives};
 
@@ -20,7 +20,7 @@ const FILE_UNIT: u64 = 4096;
 pub(super) fn read(tables: &[Table<'_>], errors: &mut Errors) -> Vec<Drives> {
     let mut groups: Vec<Drives> = Vec::new();
     for table in tables {
-        let group = errors.keep_of_table(table.check_keys(&KEYS), read_one(table));
+        let group = errors.keep_of_table(table.check_keys(&KEYS), read_all(table, read_one));
         let Some(group) = group else { continue };
         let earlier = groups.iter().map(|group| group.name.as_str());
         errors.keep(check_unique(table, &group.name, earlier));

@@ -10,7 +10,7 @@ use raidlab_models::LinkSpec;
 use super::errors::Errors;
 use super::hardware;
 use super::settings::{self, Given};
-use super::table::{StudyTable, Table, check_unique};
+use super::table::{StudyTable, Table, check_unique, read_all};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{Drives, GROUP_THREADS, Hardware, Host, NamedLayout, not_modelled};
 
@@ -58,7 +58,8 @@ pub(super) fn read(
     let mut layouts: Vec<NamedLayout> = Vec::new();
     let known = [&KEYS[..], &settings::KEYS[..]].concat();
     for table in tables {
-        let layout = errors.keep_of_table(table.check_keys(&known), read_one(table, around, study));
+        let layout = read_all(table, |table| read_one(table, around, study));
+        let layout = errors.keep_of_table(table.check_keys(&known), layout);
         let Some(layout) = layout else { continue };
         let earlier = layouts.iter().map(|layout| layout.name.as_str());
         errors.keep(check_unique(table, &layout.name, earlier));

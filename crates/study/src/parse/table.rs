@@ -57,6 +57,43 @@ impl StudyTable for Table<'_> {
     }
 }
 
+/// Reads a table. After an error it is read again without the key of that, so that what else is wrong with it is told
+/// as well: errors of values that mean nothing in themselves, but not those of values that may not go with what was
+/// left out.
+pub(super) fn read_all<T>(
+    table: &Table<'_>,
+    read: impl Fn(&Table<'_>) -> Result<T, StudyError>,
+) -> Result<T, StudyError> {
+    let error = match read(table) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    let mut key = key_within(table, &error);
+    let mut has_meaning = error.kind != Kind::UnknownKey;
+    let mut errors = Errors::default();
+    errors.keep::<()>(Err(error));
+    let mut left = table.without("");
+    while let Some(wrong) = key.take().filter(|key| left.has(key)) {
+        left = left.without(&wrong);
+        let Err(error) = read(&left) else { break };
+        key = key_within(table, &error);
+        let alone = [Kind::UnknownKey, Kind::UnknownName, Kind::WrongType, Kind::WrongUnit];
+        let is_told =
+            if has_meaning { alone.contains(&error.kind) } else { error.kind != Kind::MissingKey };
+        has_meaning |= error.kind != Kind::UnknownKey;
+        if is_told {
+            errors.keep::<()>(Err(error));
+        }
+    }
+    errors.finish().and_then(|()| read(table))
+}
+
+/// The key of a table that an error is about.
+fn key_within(table: &Table<'_>, error: &StudyError) -> Option<String> {
+    let key = error.key.strip_prefix(table.name)?.strip_prefix('.')?;
+    Some(key.to_owned())
+}
+
 /// Refuses a name that an earlier table of the same list has.
 pub(super) fn check_unique<'a>(
     table: &Table<'_>,

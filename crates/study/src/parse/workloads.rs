@@ -4,7 +4,7 @@ use raidlab_core::suggest::did_you_mean;
 use raidlab_workload::{KINDS, Recipe, WorkloadError, WorkloadErrorKind, WorkloadSpec};
 
 use super::errors::Errors;
-use super::table::{StudyTable, Table, check_unique};
+use super::table::{StudyTable, Table, check_unique, read_all};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::NamedLayout;
 
@@ -21,7 +21,9 @@ pub(super) fn read(
 ) -> Vec<WorkloadSpec> {
     let mut workloads: Vec<WorkloadSpec> = Vec::new();
     for table in tables {
-        let Some(workload) = errors.keep(read_one(table, layouts)) else { continue };
+        let Some(workload) = errors.keep(read_all(table, |table| read_one(table, layouts))) else {
+            continue;
+        };
         // Those of one name are told apart by their settings.
         let same = |other: &&WorkloadSpec| other.settings == workload.settings;
         let earlier = workloads.iter().filter(same).map(|workload| workload.name.as_str());

@@ -53,6 +53,24 @@ fn a_rebuild_alone_is_a_full_pass() {
     }
 }
 
+/// A raid10 of md begins with 32 MiB at once, for which the most makes it sleep half a minute, longer than the run. A
+/// share of the time rests likewise.
+#[test]
+fn what_is_begun_at_once_counts_with_the_sleep_that_follows() {
+    let text =
+        STUDY.replace("{ level = \"raid1\", members = 2 }", "{ level = \"raid10\", members = 4 }");
+    let study = parse(&text, "raid10").expect("is right");
+    let modelled = Modelled::new(&study, HostCosts::default()).expect("drives");
+    let of = |setting: Setting| run(&modelled, &key(0, 0), setting, 3).expect("runs").hours;
+    for rate in [1_000, 2_000, 5_000] {
+        let hours = 8_001_563_222_016.0 / (rate << 10) as f64 / 3_600.0;
+        let found = of(Setting::Most(rate));
+        assert!((found / hours - 1.0).abs() < 0.1, "{rate}: {found} h against {hours} h");
+    }
+    let (tenth, fifth) = (of(Setting::Share(10)), of(Setting::Share(20)));
+    assert!((tenth / fifth / 2.0 - 1.0).abs() < 0.1, "{tenth} h against {fifth} h");
+}
+
 /// What requests take after a rebuild has ended says nothing of what they take beside one.
 #[test]
 fn a_rebuild_that_ends_early_leaves_no_figures_of_the_foreground() {

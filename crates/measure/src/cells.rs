@@ -373,8 +373,7 @@ fn lose(target: &mut RawTarget) -> Result<MemberIndex, EngineError> {
 fn progress(engine: &mut Engine, began: Time, counted: impl Fn(Time) -> Time) -> Option<Rebuild> {
     let events = engine.take_timed_events();
     let status = engine.array().status().work;
-    let ours = status.filter(|status| matches!(status.work, Work::Rebuild(_)));
-    let under_way = ours.map(|status| status.done_since());
+    let under_way = status.filter(|status| matches!(status.work, Work::Rebuild(_)));
     let events = events.iter().map(|(at, event)| (counted(*at), event));
     Rebuild::up_to(counted(engine.clock()), counted(began), events, under_way)
 }

@@ -1,5 +1,6 @@
 //! How far a rebuild came within what was measured.
 
+use raidlab_core::array::WorkStatus;
 use raidlab_core::contract::{Event, Work};
 use raidlab_core::{Nanos, Sectors, Time};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,8 @@ use crate::exact;
 /// A rebuild that went on while a cell was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rebuild {
-    /// How long it went on within what was measured.
+    /// How long it went on within what was measured, with the rest that its pacing makes it take after that for what it
+    /// did.
     #[serde(with = "exact::nanos")]
     pub elapsed: Nanos,
     /// The share of the time it takes that was over then, but for what it had begun at once, which is the share of the
@@ -22,15 +24,15 @@ pub struct Rebuild {
 const ALMOST: f64 = 0.999_999;
 
 impl Rebuild {
-    /// What the rebuild that began at `began` did up to `now`, by the events of the array since then and how much of
-    /// how much is done of what is under way, beyond what was begun at once
-    /// ([`done_since`](raidlab_core::array::WorkStatus::done_since)); `None` when there was none. It is done when its
-    /// end is told, at that time; up to then it is not, though all may be copied.
+    /// What the rebuild that began at `began` did up to `now`, by the events of the array since then and how far it is
+    /// where it is under way; `None` when there was none. What was begun at once counts with the rest that follows it,
+    /// or neither does ([`done_since`](WorkStatus::done_since)). It is done when its end is told, at that time; up to
+    /// then it is not, though all may be copied.
     pub fn up_to<'e>(
         now: Time,
         began: Time,
         events: impl IntoIterator<Item = (Time, &'e Event)>,
-        under_way: Option<(Sectors, Sectors)>,
+        under_way: Option<WorkStatus>,
     ) -> Option<Self> {
         let mut last = None;
         for (at, event) in events {
@@ -51,8 +53,10 @@ impl Rebuild {
             return last;
         }
         let share = |(done, of): (Sectors, Sectors)| done.0 as f64 / (of.0 as f64).max(1.0);
-        let done = under_way.map(|part| share(part).min(ALMOST)).or(last.map(|last| last.done))?;
-        Some(Self { elapsed: now.since(began), done })
+        let part = under_way.map(|status| share(status.done_since()).min(ALMOST));
+        let done = part.or(last.map(|last| last.done))?;
+        let rests = under_way.map_or(0, |status| status.rests.0);
+        Some(Self { elapsed: Nanos(now.since(began).0.saturating_add(rests)), done })
     }
 
     /// The same where the whole takes `factor` times as long as it would at the pace of what was done; nothing is

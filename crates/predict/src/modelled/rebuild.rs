@@ -29,8 +29,7 @@ pub(super) fn enter(world: &mut World, state: State, fresh: impl FnOnce() -> Dri
 /// What the rebuild that began with what is measured did up to now; `None` when there was none.
 pub(super) fn progress(world: &World) -> Option<Rebuild> {
     let events = world.event_times().iter().copied().zip(world.events());
-    let since = under_way(world).map(|status| status.done_since());
-    Rebuild::up_to(world.now(), world.started(), events, since)
+    Rebuild::up_to(world.now(), world.started(), events, under_way(world))
 }
 
 /// How far the rebuild under way is.

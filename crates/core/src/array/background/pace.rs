@@ -14,7 +14,7 @@
 //! that a pause is not made up for in one go.
 
 use crate::contract::{Pacing, PacingRule};
-use crate::units::Time;
+use crate::units::{Nanos, Time};
 
 /// A driver's timers may come this late without costing speed.
 const MOST_CREDIT: u64 = 20_000_000;
@@ -151,6 +151,9 @@ pub(super) struct Pace {
     closed: bool,
     /// Members were found to be in use: nothing is begun before all in flight has ended.
     gives_way: bool,
+    /// It has gone on in this way since work began, and has rested for what was begun first.
+    is_first: bool,
+    rested: bool,
 }
 
 impl Pace {
@@ -167,6 +170,8 @@ impl Pace {
             busy_since: 0,
             closed: false,
             gives_way: false,
+            is_first: false,
+            rested: false,
         }
     }
 
@@ -182,13 +187,35 @@ impl Pace {
         self.pacing = pacing;
         if !goes_on {
             self.begin(now);
+            self.is_first = false;
         }
     }
 
     /// Work begins at `now`, with nothing in flight.
     pub(super) fn begin(&mut self, now: Time) {
         let marks = self.marks.map(|_| Marks::new(now.0));
-        *self = Self { marks, most_at: now.0, least_at: now.0, ..Self::new(self.pacing) };
+        let (most_at, least_at) = (now.0, now.0);
+        *self = Self { marks, most_at, least_at, is_first: true, ..Self::new(self.pacing) };
+    }
+
+    /// Whether work has rested for what it began first, so that this counts in its pace as all else does.
+    pub(super) const fn has_rested(&self) -> bool {
+        self.rested
+    }
+
+    /// How long work rests from now on for what it has begun.
+    pub(super) fn rests(&self, now: Time) -> Nanos {
+        let until = match (&self.marks, self.pacing.rule) {
+            _ if self.rests_until <= now.0 => now.0,
+            // md sleeps again and again, until it is no faster than the most.
+            (Some(marks), PacingRule::Activity | PacingRule::Depth(_)) => {
+                let (since, before) = marks.since;
+                let paid = nanos(self.begun.saturating_sub(before), self.pacing.most);
+                since.saturating_add(paid).max(self.rests_until)
+            }
+            _ => self.rests_until,
+        };
+        Nanos(until.saturating_sub(now.0))
     }
 
     /// A range of `bytes` a member is begun.
@@ -227,6 +254,8 @@ impl Pace {
             let speed = marks.speed(now.0, done);
             if speed > self.pacing.most {
                 self.rests_until = now.0 + SLEEP;
+                // Of the mark of the beginning: what was begun first is part of that speed.
+                self.rested |= self.is_first && marks.since.1 == 0;
                 return MayBegin::At(Time(self.rests_until));
             }
             is_slow = speed <= self.pacing.least;
@@ -270,6 +299,7 @@ impl Pace {
             let busy = u128::from(now.0 - self.busy_since.min(now.0));
             let rest = busy * u128::from(100 - share.min(100)) / u128::from(share.max(1));
             self.rests_until = now.0.saturating_add(u64::try_from(rest).unwrap_or(u64::MAX));
+            self.rested |= self.is_first && rest > 0;
         }
     }
 }
@@ -390,6 +420,41 @@ mod tests {
         assert!(activity.is_within(300, 256, false) && activity.room() == u64::MAX, "once");
     }
 
+    /// 256 ranges are begun before any is done, for which md sleeps until 33 s of its most have passed.
+    #[test]
+    fn what_is_begun_first_counts_where_work_rests_for_it() {
+        let of = |most: u64| {
+            let mut pace = Pace::of_md(Pacing::between(0, most));
+            pace.begin(Time(SECOND));
+            (0..256).for_each(|_| pace.started(Time(SECOND), LOOKS, false));
+            let told = (pace.has_rested(), pace.rests(Time(SECOND)));
+            assert_eq!(told, (false, Nanos(0)), "it has not looked yet");
+            let _ = pace.may_begin(Time(2 * SECOND), 0, || true);
+            pace
+        };
+        let slow = of(1_000 << 10);
+        let paid = 256 * LOOKS * SECOND / (1_000 << 10) - SECOND;
+        assert_eq!((slow.has_rested(), slow.rests(Time(2 * SECOND))), (true, Nanos(paid)));
+        assert_eq!(slow.rests(Time(2 * SECOND + SECOND / 2)), Nanos(0), "it looks again");
+        let fast = of(u64::MAX);
+        assert_eq!((fast.has_rested(), fast.rests(Time(2 * SECOND))), (false, Nanos(0)));
+        // Later sleeps are no rest for what was begun first, nor is one in another way of pacing.
+        let mut later = of(u64::MAX);
+        for at in 1..=MARKS as u64 + 1 {
+            later.started(Time(at * STEP), LOOKS, false);
+            let _ = later.may_begin(Time(SECOND + at * STEP), 0, || true);
+        }
+        later.pacing.most = 1;
+        later.begun += 1 << 30;
+        let slept = later.may_begin(Time(60 * SECOND), 0, || true);
+        assert_eq!((slept, later.has_rested()), (MayBegin::At(Time(60 * SECOND + SLEEP)), false));
+        let mut changed = of(u64::MAX);
+        changed.change(Time(3 * SECOND), Pacing::between(0, 1));
+        changed.started(Time(3 * SECOND), 1 << 30, false);
+        let _ = changed.may_begin(Time(4 * SECOND), 0, || true);
+        assert!(!changed.has_rested() && changed.rests(Time(4 * SECOND)) > Nanos(SECOND));
+    }
+
     #[test]
     fn a_share_of_the_time_rests_as_long_as_the_rest() {
         let mut pace = Pace::new(Pacing { least: 1, most: u64::MAX, rule: PacingRule::Share(25) });
@@ -397,8 +462,15 @@ mod tests {
         pace.started(Time(0), 1000, true);
         pace.ended(Time(SECOND), 1);
         assert_eq!(pace.may_begin(Time(SECOND), 1, || true), MayBegin::No, "none joins");
+        assert!(!pace.has_rested());
         pace.ended(Time(SECOND), 0);
         assert_eq!(pace.may_begin(Time(SECOND), 0, || true), MayBegin::At(Time(4 * SECOND)));
+        assert_eq!((pace.has_rested(), pace.rests(Time(2 * SECOND))), (true, Nanos(2 * SECOND)));
+        pace.pacing.rule = PacingRule::Share(100);
+        pace.begin(Time(0));
+        pace.started(Time(0), 1000, true);
+        pace.ended(Time(SECOND), 0);
+        assert_eq!((pace.has_rested(), pace.rests(Time(SECOND))), (false, Nanos(0)));
     }
 
     #[test]

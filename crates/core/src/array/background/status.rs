@@ -1,7 +1,7 @@
 //! What can be asked about an array's state.
 
 use crate::contract::{MemberBits, Work};
-use crate::units::{Sector, Sectors, Time};
+use crate::units::{Nanos, Sector, Sectors, Time};
 
 /// The state of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,11 @@ pub struct WorkStatus {
     pub done: Sectors,
     /// Sectors in all.
     pub of: Sectors,
-    /// Sectors of these that it began at once, before any was done: no measure of its pace.
+    /// Sectors of these that it began at once, before any was done: no measure of its pace. None where its pacing has
+    /// made it rest for them since.
     pub at_once: Sectors,
+    /// How long its pacing makes it rest from now on for what it has begun.
+    pub rests: Nanos,
     /// When it will end at the present pace; `None` before there is one.
     pub ends: Option<Time>,
 }

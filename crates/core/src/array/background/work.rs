@@ -451,8 +451,10 @@ impl Background {
         let done = self.frontier(&running, early);
         let (of, ends) = (Sectors(running.end), ends(&running, now, done));
         let begun = running.cursor.saturating_sub(running.began.0);
-        let at_once = Sectors(running.at_once.unwrap_or(begun));
-        Some(WorkStatus { work: running.work, done: Sectors(done), of, at_once, ends })
+        // Where it rests for what it began at once, both count.
+        let at_once = if self.pace.has_rested() { 0 } else { running.at_once.unwrap_or(begun) };
+        let (done, at_once, rests) = (Sectors(done), Sectors(at_once), self.pace.rests(now));
+        Some(WorkStatus { work: running.work, done, of, at_once, rests, ends })
     }
 
     /// Work may be further: what is done counts. Gives what is to be told, and how far it is when that is to be

@@ -50,6 +50,29 @@ fn curves_end_in_a_setting_to_use() {
     assert!(told["feedback_against_md_at_equal_rebuild_time"].is_array());
 }
 
+/// raid1 has no more in flight than md's default depth, at which it gives way all the same.
+#[test]
+fn the_default_depth_of_raid1_gives_way() {
+    let scratch = Scratch::new("throttle-depth");
+    let text =
+        STUDY.replace("{ level = \"raid5\", members = 4 }", "{ level = \"raid1\", members = 2 }");
+    let study = scratch.file("mine.toml", text);
+    let study = study.to_str().expect("text");
+    let arguments = ["throttle", study, "--policy", "md-6.16", "--seeds", "3", "--quiet"];
+    let text = raidlab(arguments).good().stdout;
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("a larger sync_io_depth is never reached"), "{text}");
+    let json = raidlab([&arguments[..], &["--json", "-"]].concat()).good().stdout;
+    let told: Value = serde_json::from_str(&json).expect("a document");
+    let tail = |setting: &str| {
+        let points = told["points"].as_array().expect("a list");
+        let point = points.iter().find(|point| point["setting"] == setting).expect("was run");
+        point["p99_s"].as_f64().expect("seconds")
+    };
+    let (default, beyond) = (tail("sync_io_depth 32"), tail("sync_io_depth 64"));
+    assert!(default < 0.5 * beyond, "{default} s and {beyond} s");
+}
+
 /// What is over in a moment says nothing of a rebuild of hours.
 #[test]
 fn too_short_a_run_tells_no_rebuild() {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use raidlab_advise::days;
+use raidlab_core::Level;
 use raidlab_explore::throttle::{Outcome, PairedRatio, Policy, at_equal_time, knee, milliseconds};
 use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS, PACED_SECONDS};
 use raidlab_risk::words;
@@ -180,6 +181,7 @@ fn sentences(curves: &Curves<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    told.extend(depths(curves));
     told.extend(feedback(curves));
     told.push(
         "md and md-max follow the rule of kernels before 6.16 (docs/fidelity.md has how near the model comes to 6.1 \
@@ -189,6 +191,17 @@ fn sentences(curves: &Curves<'_>) -> Vec<String> {
     );
     told.push(format!("Losing data: {}. RAID is not a backup.", words::SCOPE));
     told
+}
+
+/// What a depth cannot set, as the array itself has no more in flight.
+fn depths(curves: &Curves<'_>) -> Option<String> {
+    let layout = &curves.study.layouts[curves.key.layout].layout;
+    let is_told = layout.level == Level::Raid1 && !curves.of(Policy::MdDepth).is_empty();
+    is_told.then(|| {
+        "md-6.16: raid1 itself has 32 pieces in flight at most, so a larger sync_io_depth is never reached: with one \
+         the rebuild makes room for nobody up to speed_limit_max."
+            .to_owned()
+    })
 }
 
 fn feedback(curves: &Curves<'_>) -> Option<String> {

@@ -255,21 +255,25 @@ impl Background {
         }
         let sectors = self.work.map_or(0, |running| running.sectors);
         let has_stripes = self.barrier.has_stripes(sectors, taken, setup.window_rows);
-        if in_flight >= most || self.windows.available() == 0 || !has_stripes {
+        let rule = self.pace.pacing.rule;
+        let is_full = in_flight >= most || self.windows.available() == 0 || !has_stripes;
+        if is_full && !matches!(rule, PacingRule::Depth(_)) {
             return MayBegin::No;
         }
         let rows = u64::from(in_flight) * setup.window_rows;
         let Self { pace, activity, .. } = self;
         activity.unbound();
-        let rule = pace.pacing.rule;
-        pace.may_begin(now, in_flight, || match rule {
+        let may = pace.may_begin(now, in_flight, || match rule {
             PacingRule::Depth(depth) => {
                 // A stripe of 4 KiB, or RESYNC_PAGES of a mirror.
                 let piece = if setup.parities > 0 { 8 } else { 128 };
                 activity.is_within(sectors, u64::from(depth) * piece, has_requests())
             }
             _ => activity.is_idle(rows),
-        })
+        });
+        // md looks once a range is begun, whether or not there is room for another: by default raid1 has room for just
+        // as much as its depth.
+        if is_full && may == MayBegin::Yes { MayBegin::No } else { may }
     }
 
     /// How fast it goes from now on.

@@ -9,7 +9,7 @@ use crate::array::locks::RangeLocks;
 use crate::array::roles::Roles;
 use crate::array::settings::Consistency;
 use crate::array::setup::tests::setup;
-use crate::contract::{Event, IoOutcome, JobResult, Pacing, ParityOp, Scrub};
+use crate::contract::{Event, IoOutcome, JobResult, Pacing, PacingRule, ParityOp, Scrub};
 use crate::layout::Level;
 use crate::units::{Sector, Sectors};
 

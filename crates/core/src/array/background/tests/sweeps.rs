@@ -560,6 +560,32 @@ fn a_new_pace_counts_from_now_on() {
     assert_eq!(mirror.background.may_begin(&mirror.setup, Time(6), 0, || false), MayBegin::At(at));
 }
 
+/// md's raid1 has room for 32 pieces, its default depth: it looks when the last is begun, not when there is room again.
+#[test]
+fn a_depth_as_large_as_there_is_room_for_gives_way() {
+    for (depth, gives_way) in [(1, true), (2, false)] {
+        let mut bench = bench(Level::Raid1, 2, Consistency::None);
+        let ranges = 128 / bench.setup.window_rows;
+        let pacing = Pacing { rule: PacingRule::Depth(depth), ..PACING };
+        bench.background = Background::new(5, ranges as u32 + 1, pacing, no_barrier());
+        bench.begin(SCRUB);
+        let may_begin = |bench: &mut Bench| {
+            let Bench { background, setup, .. } = bench;
+            background.may_begin(setup, Time(2), 0, || true)
+        };
+        for _ in 0..ranges {
+            assert_eq!(may_begin(&mut bench), MayBegin::Yes);
+            bench.range().expect("there is work");
+        }
+        assert_eq!(may_begin(&mut bench), MayBegin::No, "there is no room");
+        for left in (0..ranges as u32).rev() {
+            bench.end(left);
+            let expected = if gives_way && left > 0 { MayBegin::No } else { MayBegin::Yes };
+            assert_eq!(may_begin(&mut bench), expected, "{depth}: {left} are in flight");
+        }
+    }
+}
+
 #[test]
 fn ranges_of_small_members_are_smaller() {
     let rows = |level, sectors, block| {

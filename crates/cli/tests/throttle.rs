@@ -26,10 +26,12 @@ fn curves_end_in_a_setting_to_use() {
     let arguments = ["throttle", study, "--policy", "md-max,feedback", "--seeds", "3", "--quiet"];
     let text = raidlab(arguments).good().stdout;
     assert!(text.starts_with("raid5(4), paced, 2 processes, rebuilding"), "{text}");
-    assert!(
-        text.contains("sysctl dev.raid.speed_limit_max=") && text.contains("RAID is not a backup"),
-        "{text}"
-    );
+    // A knee is told, or why none is.
+    let is_knee = text.contains("<- knee") && text.contains("sysctl dev.raid.speed_limit_max=");
+    assert!(is_knee || text.contains("No knee of md-max is told: "), "{text}");
+    assert!(text.contains("RAID is not a backup"), "{text}");
+    let held = raidlab([&arguments[..], &["--p99", "1s"]].concat()).good().stdout;
+    assert!(held.contains("To use on Linux: sysctl dev.raid.speed_limit_max=200000"), "{held}");
     let held = raidlab([&arguments[..], &["--p99", "250us"]].concat()).good().stdout;
     assert!(held.contains("No setting of md's that was run holds"), "{held}");
     let said = held.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -48,6 +50,8 @@ fn curves_end_in_a_setting_to_use() {
         "slower settings take longer: {hours:?}"
     );
     assert!(told["feedback_against_md_at_equal_rebuild_time"].is_array());
+    let knees = told["knees"].as_array().expect("a list");
+    assert!(knees.iter().all(|knee| knee["setting"].is_null() != knee["why_none"].is_null()));
 }
 
 /// raid1 has no more in flight than md's default depth, at which it gives way all the same.

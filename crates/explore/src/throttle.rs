@@ -226,6 +226,49 @@ pub fn knee(points: &[(f64, f64)]) -> Option<usize> {
     (below(*best.1) > 1e-9).then_some(best.0)
 }
 
+/// Why a curve has no knee to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoKnee {
+    /// It has none ([`knee`]).
+    Straight,
+    /// Fewer than three runs of a setting have no interval.
+    FewRuns,
+    /// The setting at this place would be it, but what the next slower one would save of the time, or the next faster
+    /// one cost of the p99, may be chance.
+    Chance(usize),
+}
+
+/// The knee of a policy's curve of medians, where it is one beyond chance: the next slower setting takes longer, and
+/// the next faster one has a longer p99, each beyond the 95 % interval of their ratio over the seeds. `runs` are those
+/// of each setting, all by seed; settings that came to the same are one.
+///
+/// # Errors
+/// Why there is none to tell.
+pub fn knee_beyond_chance(points: &[(f64, f64)], runs: &[&[Outcome]]) -> Result<usize, NoKnee> {
+    let at = knee(points).ok_or(NoKnee::Straight)?;
+    let ours = runs[at];
+    if ours.len() < 3 {
+        return Err(NoKnee::FewRuns);
+    }
+    let others = || {
+        let all = points.iter().zip(runs).filter(|(point, _)| point.0.is_finite());
+        all.filter(|(_, runs)| **runs != ours).map(|(point, runs)| (point.0, *runs))
+    };
+    let hours = points[at].0;
+    let slower = others().filter(|other| other.0 >= hours);
+    let slower = slower.min_by(|one, other| one.0.total_cmp(&other.0));
+    let faster = others().filter(|other| other.0 < hours);
+    let faster = faster.max_by(|one, other| one.0.total_cmp(&other.0));
+    let is_longer = |other: Option<(f64, &[Outcome])>, figure: fn(&Outcome) -> f64| {
+        let log = |(one, other): (&Outcome, &Outcome)| libm::log(figure(other) / figure(one));
+        let logs: Option<Vec<f64>> =
+            other.map(|(_, runs)| ours.iter().zip(runs).map(log).collect());
+        logs.and_then(|logs| PairedRatio::of(&logs)).is_some_and(|ratio| ratio.is_worse())
+    };
+    let is_knee = is_longer(slower, |run| run.hours) && is_longer(faster, |run| run.tail);
+    if is_knee { Ok(at) } else { Err(NoKnee::Chance(at)) }
+}
+
 /// The p99 of a curve at a rebuild time, between its two nearest points; `None` beyond its ends.
 pub fn tail_at(curve: &[(f64, f64)], hours: f64) -> Option<f64> {
     let mut sorted: Vec<(f64, f64)> =
@@ -253,6 +296,19 @@ pub struct PairedRatio {
 }
 
 impl PairedRatio {
+    /// Of the logarithms of ratios, seed by seed; `None` of fewer than three, and where one is no number.
+    fn of(logs: &[f64]) -> Option<Self> {
+        let count = logs.len() as f64;
+        if logs.len() < 3 || !logs.iter().all(|log| log.is_finite()) {
+            return None;
+        }
+        let mean = logs.iter().sum::<f64>() / count;
+        let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
+        let error = libm::sqrt(squares / (count - 1.0) / count) * student(logs.len())?;
+        let [mean, low, high] = [mean, mean - error, mean + error].map(libm::exp);
+        Some(Self { mean, low, high })
+    }
+
     /// Shorter beyond the interval.
     pub fn is_better(&self) -> bool {
         self.high < 1.0
@@ -274,15 +330,7 @@ pub fn at_equal_time(ours: &[&[Outcome]], theirs: &[Outcome]) -> Option<PairedRa
         log.is_finite().then_some(log)
     };
     let logs: Vec<f64> = theirs.iter().enumerate().filter_map(log).collect();
-    let count = logs.len() as f64;
-    if logs.len() < 3 {
-        return None;
-    }
-    let mean = logs.iter().sum::<f64>() / count;
-    let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
-    let error = libm::sqrt(squares / (count - 1.0) / count) * student(logs.len())?;
-    let [mean, low, high] = [mean, mean - error, mean + error].map(libm::exp);
-    Some(PairedRatio { mean, low, high })
+    PairedRatio::of(&logs)
 }
 
 #[cfg(test)]
@@ -304,6 +352,34 @@ mod tests {
             knee(&[(f64::INFINITY, 9.0), (100.0, 10.0), (20.0, 12.0), (10.0, 100.0)]),
             Some(2)
         );
+    }
+
+    /// The curve of `a_knee_is_where_the_curve_bends`, with neighbours of its knee that chance may tell apart.
+    #[test]
+    fn a_knee_is_told_where_its_neighbours_are_apart() {
+        let run = |hours, tail| Outcome { hours, tail, rate: 1.0 };
+        let curve = [(100.0, 10.0), (50.0, 11.0), (20.0, 12.0), (15.0, 30.0), (10.0, 100.0)];
+        let exact = || curve.map(|(hours, tail)| [0.98, 1.0, 1.02].map(|by| run(hours, tail * by)));
+        let of = |runs: &[[Outcome; 3]], seeds: usize| {
+            let runs: Vec<&[Outcome]> = runs.iter().map(|runs| &runs[..seeds]).collect();
+            knee_beyond_chance(&curve, &runs)
+        };
+        assert_eq!((of(&exact(), 3), of(&exact(), 2)), (Ok(2), Err(NoKnee::FewRuns)));
+        let mut noisy = exact();
+        noisy[3] = [(15.0, 5.0), (15.0, 30.0), (15.0, 60.0)].map(|(hours, tail)| run(hours, tail));
+        assert_eq!(of(&noisy, 3), Err(NoKnee::Chance(2)), "what is faster may have no longer p99");
+        let mut uneven = exact();
+        uneven[1] = [10.0, 50.0, 80.0].map(|hours| run(hours, 11.0));
+        assert_eq!(of(&uneven, 3), Err(NoKnee::Chance(2)), "what is slower may take no longer");
+        // A setting that sets nothing else is the same point.
+        let mut same = exact();
+        same[3] = same[2];
+        let mut twice = curve;
+        twice[3] = twice[2];
+        let runs: Vec<&[Outcome]> = same.iter().map(|runs| &runs[..]).collect();
+        assert!(knee_beyond_chance(&twice, &runs).is_ok());
+        let line = [(100.0, 10.0), (10.0, 100.0)];
+        assert_eq!(knee_beyond_chance(&line, &runs[..2]), Err(NoKnee::Straight));
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use raidlab_advise::days;
 use raidlab_core::Level;
-use raidlab_explore::throttle::{Outcome, PairedRatio, Policy, at_equal_time, knee, milliseconds};
+use raidlab_explore::throttle::{
+    NoKnee, Outcome, PairedRatio, Policy, at_equal_time, knee_beyond_chance, milliseconds,
+};
 use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS, PACED_SECONDS};
 use raidlab_risk::words;
 use raidlab_study::cell_title;
@@ -41,9 +43,28 @@ impl Curves<'_> {
         Policy::ALL.into_iter().filter(|policy| !self.of(*policy).is_empty()).collect()
     }
 
-    fn knee(&self, policy: Policy) -> Option<usize> {
-        let curve = |point: &&Point| (point.hours(), point.tail());
-        knee(&self.of(policy).iter().map(curve).collect::<Vec<_>>())
+    fn knee(&self, policy: Policy) -> Result<usize, NoKnee> {
+        let points = self.of(policy);
+        let curve: Vec<_> = points.iter().map(|point| (point.hours(), point.tail())).collect();
+        let runs: Vec<&[Outcome]> = points.iter().map(|point| point.runs.as_slice()).collect();
+        knee_beyond_chance(&curve, &runs)
+    }
+
+    /// Why no knee of a policy is told; `None` where one is.
+    fn no_knee(&self, policy: Policy) -> Option<String> {
+        match self.knee(policy) {
+            Ok(_) => None,
+            Err(NoKnee::Straight) => Some("its curve has none".to_owned()),
+            Err(NoKnee::FewRuns) => Some(
+                "fewer than 3 runs of a setting (--seeds) do not tell one from chance".to_owned(),
+            ),
+            Err(NoKnee::Chance(at)) => Some(format!(
+                "{} would be it, but whether the next slower setting takes longer, and the next faster one has a \
+                 longer p99, is within the 95 % intervals over {} seeds",
+                self.of(policy)[at].setting.in_words(),
+                self.alone.len()
+            )),
+        }
     }
 
     /// The fastest rebuild of a policy that holds the wanted p99.
@@ -111,7 +132,7 @@ pub(super) fn text(curves: &Curves<'_>) -> String {
         );
         let knee = curves.knee(policy);
         for (at, point) in curves.of(policy).into_iter().enumerate() {
-            let mark = if knee == Some(at) { " <- knee" } else { "" };
+            let mark = if knee == Ok(at) { " <- knee" } else { "" };
             let _ = writeln!(
                 out,
                 "  {:<24} {:>9} {:>11} {:>8} {:>9}  {}{mark}",
@@ -155,7 +176,7 @@ fn sentences(curves: &Curves<'_>) -> Vec<String> {
             // Where the least rate changes nothing, the most does.
             let knee = of_md
                 .into_iter()
-                .find_map(|policy| curves.knee(policy).map(|at| curves.of(policy)[at]));
+                .find_map(|policy| curves.knee(policy).ok().map(|at| curves.of(policy)[at]));
             if let Some((point, command)) =
                 knee.and_then(|point| Some((point, point.setting.command()?)))
             {
@@ -181,6 +202,11 @@ fn sentences(curves: &Curves<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    told.extend(curves.policies().into_iter().filter_map(|policy| {
+        let is_straight = curves.knee(policy) == Err(NoKnee::Straight);
+        let reason = curves.no_knee(policy).filter(|_| !is_straight)?;
+        Some(format!("No knee of {} is told: {reason}.", policy.name()))
+    }));
     told.extend(depths(curves));
     told.extend(feedback(curves));
     told.push(
@@ -248,7 +274,8 @@ pub(super) fn json(curves: &Curves<'_>) -> String {
     };
     let knees = curves.policies().into_iter().map(|policy| {
         let at = curves.knee(policy);
-        json!({ "policy": policy.name(), "setting": at.map(|at| curves.of(policy)[at].setting.in_words()) })
+        let setting = at.ok().map(|at| curves.of(policy)[at].setting.in_words());
+        json!({ "policy": policy.name(), "setting": setting, "why_none": curves.no_knee(policy) })
     });
     let equal = curves.against_md().into_iter().map(|(point, ratio)| {
         let PairedRatio { mean, low, high } = ratio;

@@ -52,6 +52,28 @@ fn curves_end_in_a_setting_to_use() {
     assert!(told["feedback_against_md_at_equal_rebuild_time"].is_array());
     let knees = told["knees"].as_array().expect("a list");
     assert!(knees.iter().all(|knee| knee["setting"].is_null() != knee["why_none"].is_null()));
+    missed_targets_are_told(&text, &told);
+}
+
+/// Feedback's targets are p99s: rows of runs that are above theirs say by how much.
+fn missed_targets_are_told(text: &str, told: &Value) {
+    let points = told["points"].as_array().expect("a list");
+    let mut missed = 0;
+    for point in points.iter().filter(|point| point["policy"] == "feedback") {
+        let setting = point["setting"].as_str().expect("words");
+        let target = setting.strip_prefix("p99 of ").and_then(|text| text.strip_suffix(" ms"));
+        let target: f64 = target.expect("in ms").parse().expect("a number");
+        let ratio = point["p99_s"].as_f64().expect("seconds") * 1e3 / target;
+        let row = text.lines().find(|line| line.contains(setting)).expect("a row");
+        let by = point["p99_missed_by_percent"].as_f64();
+        assert!(ratio < 1.01 || by.is_some(), "{row}");
+        assert_eq!(row.contains("(misses it by "), by.is_some(), "{row}");
+        assert!(by.is_none_or(|by| (by / 100.0 + 1.0 - ratio).abs() < 0.01), "{row}");
+        missed += usize::from(by.is_some());
+    }
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = format!("feedback misses its p99 at {missed} of 8 settings, by up to ");
+    assert_eq!(said.contains(&sentence), missed > 0, "{text}");
 }
 
 /// raid1 has no more in flight than md's default depth, at which it gives way all the same.

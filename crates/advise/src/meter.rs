@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::{Layout, SECTOR_BYTES, Sectors};
+use raidlab_core::{Layout, Nanos, SECTOR_BYTES, Sectors};
 use raidlab_models::host::HostSpec;
 use raidlab_predict::Modelled;
 use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
@@ -257,14 +257,18 @@ impl Measured {
         parts.filter_map(rate).reduce(f64::min)
     }
 
-    /// Seconds that 99 of 100 requests of the slowest part took at most.
+    /// Seconds that 99 of 100 requests of the slowest part took at most; a write that is flushed at once with the
+    /// flush.
     pub fn tail(&self, wanted: &Wanted, state: State) -> Option<f64> {
         let tail = |(part, _, sample): &(usize, State, Sample)| {
-            let own = match wanted.profile.parts[*part].counted {
+            let part = &wanted.profile.parts[*part];
+            let own = match part.counted {
                 Counted::Metric(_, Some(at)) => sample.values.get(at).copied().flatten(),
                 _ => None,
             };
-            let reads_and_writes = || Some(sample.latency?.p99.as_secs());
+            let flushed = sample.detail.flushed_p99.filter(|_| part.flushes());
+            let flushed = flushed.map(|p99| Nanos(p99).as_secs());
+            let reads_and_writes = || flushed.or(Some(sample.latency?.p99.as_secs()));
             own.map(|milliseconds| milliseconds / 1e3).or_else(reads_and_writes)
         };
         self.of(state).filter_map(tail).reduce(f64::max)
@@ -316,8 +320,6 @@ const MOST_HOURS: f64 = 8_760.0;
 
 #[cfg(test)]
 mod tests {
-    use raidlab_core::Nanos;
-
     use super::*;
     use crate::made_up;
 
@@ -440,6 +442,28 @@ mod tests {
         wanted.profile.parts[0].counted = Counted::Metric(metric("s", Better::Lower), None);
         near(own.rate(&wanted, 0, healthy), 0.125);
         near(own.tail(&wanted, healthy), 0.03);
+    }
+
+    /// Who writes and flushes waits for both; what `nas` flushes at its end is no part of its writes.
+    #[test]
+    fn the_p99_of_work_that_flushes_has_its_flushes() {
+        let tails = |work: &str| {
+            let wanted = made_up::wanted(4, "nas-8tb-7200", work);
+            let plan = Plan { layout: "raid10(4)".parse().expect("one"), mode: Mode::None };
+            let study = study(&wanted, &[plan], 300).expect("a study");
+            let modelled = modelled(&wanted, &study, None).expect("drives");
+            let measured = run(&modelled, 0, 7).expect("runs");
+            let (_, _, sample) = measured.of(State::Healthy).next().expect("healthy");
+            let flushed = sample.detail.flushed_p99.map(|p99| Nanos(p99).as_secs());
+            let plain = sample.latency.expect("requests").p99.as_secs();
+            (measured.tail(&wanted, State::Healthy).expect("healthy"), flushed, plain)
+        };
+        for work in ["database", "vm"] {
+            let (told, flushed, plain) = tails(work);
+            assert!(Some(told) == flushed && told > 1.05 * plain, "{work}: {told} and {plain}");
+        }
+        let (told, _, plain) = tails("nas");
+        assert_eq!(told, plain);
     }
 
     /// Beside several parts a rebuild goes on in all of their time: hours for all that was done in it.

@@ -386,10 +386,9 @@ impl Profile {
         self.parts.iter().any(|part| matches!(part.job, Job::Own(..)))
     }
 
-    /// Whether it flushes between its reads and writes, whose times leave that out.
+    /// Whether it flushes between its reads and writes.
     pub fn flushes(&self) -> bool {
-        let flushes = |part: &Part| matches!(part.job, Job::Fio(job) if job.contains("\nfsync="));
-        self.parts.iter().any(flushes)
+        self.parts.iter().any(Part::flushes)
     }
 
     /// Bytes a second that all streams together must get; `None` of work that goes as fast as it can.
@@ -405,6 +404,11 @@ const OWN_BUSY: f64 = 0.3;
 impl Part {
     fn fio(name: &str, job: &'static str, counted: Counted, group: Group) -> Self {
         Self { name: name.to_owned(), job: Job::Fio(job), counted, group, rate: None }
+    }
+
+    /// Whether it flushes between its reads and writes: who writes waits for that, too.
+    pub fn flushes(&self) -> bool {
+        matches!(self.job, Job::Fio(job) if job.contains("\nfsync="))
     }
 
     fn at_rate(self, rate: f64) -> Self {

@@ -155,6 +155,7 @@ fn sample(n: u64) -> Sample {
             latencies: vec![1, n],
             busy: vec![("cpu".into(), odd)],
             series: None,
+            flushed_p99: (n > 3).then_some(n),
         },
     }
 }

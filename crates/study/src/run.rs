@@ -79,11 +79,16 @@ pub struct Detail {
     pub busy: Vec<(String, f64)>,
     /// Reads and writes over time.
     pub series: Option<TimeSeries>,
+    /// What 99 of 100 reads and writes took, in nanoseconds, where a write that is flushed at once takes until that has
+    /// ended: of modelled arrays without a filesystem, where there are such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_p99: Option<u64>,
 }
 
 impl Detail {
     fn of(record: &RunRecord) -> Self {
         let mut all = record.totals();
+        let flushed_p99 = all.quantile_with_flushes(0.99).map(|p99| p99.0);
         all.reads.merge(&all.writes);
         let quantile = |share| Some(all.reads.quantile(share)?.0);
         let latencies: Option<Vec<u64>> = LATENCY_SHARES.into_iter().map(quantile).collect();
@@ -94,6 +99,7 @@ impl Detail {
             latencies: latencies.unwrap_or_default(),
             busy: record.busy.clone(),
             series: record.series.clone().filter(|series| !series.bins().is_empty()),
+            flushed_p99,
         }
     }
 

@@ -21,6 +21,7 @@ impl Runner for Rounds {
             latencies: LATENCY_SHARES.map(|share| (share * 1e6) as u64 * n).to_vec(),
             busy: vec![("cpu".to_string(), 0.1 * n as f64), ("member 0".to_string(), 0.5)],
             series: Some(series()),
+            flushed_p99: None,
         };
         // Of rounds 1 to 5 the fourth has the value in the middle.
         let value = [50.0, 10.0, 20.0, 30.0, 40.0][round as usize];

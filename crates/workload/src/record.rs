@@ -153,6 +153,10 @@ pub struct PhaseRecord {
     pub writes: IoRecord,
     /// What else was measured: syncs, names.
     pub others: IoRecord,
+    /// Writes that were flushed at once, where something tells: without the flush, as they are among the writes, ...
+    pub unflushed: IoRecord,
+    /// ... and with it.
+    pub flushed: IoRecord,
 }
 
 impl PhaseRecord {
@@ -162,6 +166,31 @@ impl PhaseRecord {
             (Some(began), Some(ended)) => ended.since(began),
             _ => Nanos::ZERO,
         }
+    }
+
+    /// Adds the operations of another one.
+    fn merge(&mut self, other: &Self) {
+        self.reads.merge(&other.reads);
+        self.writes.merge(&other.writes);
+        self.others.merge(&other.others);
+        self.unflushed.merge(&other.unflushed);
+        self.flushed.merge(&other.flushed);
+    }
+
+    /// The latency that this share (0 to 1) of reads and writes did not exceed, where a write that was flushed at once
+    /// takes until the flush has ended, as it does to who waits for both; `None` where nothing tells of such.
+    pub fn quantile_with_flushes(&self, share: f64) -> Option<Nanos> {
+        let Self { reads, writes, unflushed, flushed, .. } = self;
+        let mut all = flushed.clone();
+        all.merge(reads);
+        all.merge(writes);
+        let (histogram, less) = (
+            all.histogram.as_mut()?,
+            unflushed.histogram.as_deref().filter(|_| flushed.count > 0)?,
+        );
+        // They are among the writes.
+        histogram.subtract(less).ok()?;
+        all.quantile(share)
     }
 
     /// The operations of a class.
@@ -266,9 +295,7 @@ impl RunRecord {
                 .cpu
                 .zip(phase.cpu)
                 .map(|(a, b)| Cpu { user: a.user + b.user, system: a.system + b.system });
-            all.reads.merge(&phase.reads);
-            all.writes.merge(&phase.writes);
-            all.others.merge(&phase.others);
+            all.merge(phase);
         }
         joined
     }
@@ -277,9 +304,7 @@ impl RunRecord {
     pub fn totals(&self) -> PhaseRecord {
         let mut all = PhaseRecord::default();
         for phase in self.processes.iter().flat_map(|process| &process.phases) {
-            all.reads.merge(&phase.reads);
-            all.writes.merge(&phase.writes);
-            all.others.merge(&phase.others);
+            all.merge(phase);
         }
         all
     }
@@ -304,6 +329,8 @@ pub struct Recorder {
     record: ProcessRecord,
     phase: Option<(u16, Option<Cpu>)>,
     group: Option<Group>,
+    /// How long the last operation took, where that was a write.
+    wrote: Option<Nanos>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -317,7 +344,8 @@ impl Recorder {
     /// For a process of a plan with this many phases.
     pub fn new(copy: u32, phases: usize) -> Self {
         let phases = vec![PhaseRecord::default(); phases];
-        Self { record: ProcessRecord { copy, ended: Time::ZERO, phases }, phase: None, group: None }
+        let record = ProcessRecord { copy, ended: Time::ZERO, phases };
+        Self { record, phase: None, group: None, wrote: None }
     }
 
     /// A mark at time `now`; `cpu` is asked for only where a phase begins or ends. Marks that make no
@@ -368,7 +396,22 @@ impl Recorder {
     pub fn operations(&mut self, class: Class, count: u64, bytes: u64, took: Nanos) {
         match &mut self.group {
             Some(group) => group.bytes[class as usize] += bytes,
-            None => self.count(class, count, bytes, took),
+            None => {
+                self.wrote = (class == Class::Write && count == 1).then_some(took);
+                self.count(class, count, bytes, took);
+            }
+        }
+    }
+
+    /// A flush that took so long. The write that the process had before it, if that was the last it did, was not safe
+    /// until then.
+    pub fn flush(&mut self, took: Nanos) {
+        let wrote = self.wrote.filter(|_| self.group.is_none());
+        self.operation(Class::Other, 0, took);
+        if let (Some(write), Some((open, _))) = (wrote, self.phase) {
+            let phase = &mut self.record.phases[usize::from(open)];
+            phase.unflushed.add(0, write);
+            phase.flushed.add(0, write + took);
         }
     }
 
@@ -425,6 +468,40 @@ mod tests {
         assert_eq!((phase.writes.count, phase.writes.bytes), (1, 48), "32 of them within another");
         assert_eq!((phase.others.count, phase.others.bytes), (1, 0));
         assert_eq!(phase.writes.max, Nanos::from_millis(5));
+    }
+
+    /// Of 100 reads and writes of 1 ms one is flushed, for 9 ms: one in a hundred takes 10 ms.
+    #[test]
+    fn a_write_that_is_flushed_at_once_takes_as_long_as_both() {
+        let mut recorder = Recorder::new(0, 1);
+        recorder.mark(Mark::Begin(0), at(0), || None);
+        let millis = Nanos::from_millis;
+        for turn in 0..50 {
+            recorder.operation(Class::Write, 8, millis(1));
+            if turn == 7 {
+                recorder.flush(millis(9));
+                recorder.flush(millis(100)); // of nothing
+            }
+            recorder.operation(Class::Read, 8, millis(1));
+        }
+        recorder.flush(millis(100)); // what was written before was read since
+        let record = recorder.finish(at(300), || None);
+        let run = RunRecord { processes: vec![record], ..RunRecord::default() };
+        for phase in [run.totals(), run.phase(0).expect("it was")] {
+            let told = (phase.writes.count, phase.others.count, phase.flushed.count);
+            assert_eq!((told, phase.writes.max), ((50, 3, 1), millis(1)));
+            let near = |share, expected: f64| {
+                let found = phase.quantile_with_flushes(share).expect("flushes").as_secs();
+                assert!((found / expected - 1.0).abs() < 0.01, "{share}: {found}");
+            };
+            near(0.99, 1e-3);
+            near(0.995, 10e-3);
+            near(0.5, 1e-3);
+        }
+        assert_eq!(PhaseRecord::default().quantile_with_flushes(0.99), None);
+        let mut plain = PhaseRecord::default();
+        plain.writes.add(8, millis(1));
+        assert_eq!(plain.quantile_with_flushes(0.99), None, "nothing is flushed");
     }
 
     #[test]

@@ -508,7 +508,9 @@ fn closing(wanted: &Wanted, advice: &Advice, out: &mut String) {
     );
     texts.extend(untold_rebuilds(wanted, advice));
     if wanted.profile.flushes() {
-        texts.push("p99 is that of reads and writes; flushes take longer.".to_owned());
+        texts.push(
+            "p99: of reads, and of writes with the flush that follows them at once.".to_owned(),
+        );
     }
     texts.push("Figures are of modelled drives; RAID is not a backup.".to_owned());
     for text in texts {

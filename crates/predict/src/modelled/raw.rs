@@ -258,7 +258,10 @@ impl Target<'_> {
             pacer.answered(self.timeline.world, took);
         }
         let bytes = request.span().1;
-        self.processes.measured(process, request.class(), (1, bytes), took);
+        match request {
+            Request::Sync => self.processes.flushed(process, took),
+            _ => self.processes.measured(process, request.class(), (1, bytes), took),
+        }
         match tag {
             Some(tag) => self.processes.started_ended(process, tag, bytes),
             None => self.processes.ended(process, OpResult::Moved(bytes)),

@@ -236,6 +236,11 @@ impl Processes {
         self.states[process].measured(class, count, bytes, took);
     }
 
+    /// Records a flush that took so long.
+    pub fn flushed(&mut self, process: ProcessIndex, took: Nanos) {
+        self.states[process].flushed(took);
+    }
+
     /// Lets processes whose operations were refused try again, before all others.
     fn refused_go_on(&mut self) {
         while let Some(process) = self.refused.pop() {

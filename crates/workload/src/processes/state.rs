@@ -162,6 +162,11 @@ impl ProcessState {
         self.recorder.operations(class, count, bytes, took);
     }
 
+    /// Records a flush that took so long, of what was written up to then ([`Recorder::flush`]).
+    pub fn flushed(&mut self, took: Nanos) {
+        self.recorder.flush(took);
+    }
+
     /// Sets a mark at time `now`; `cpu` is what the process has used up to now, of which only marks where a phase
     /// begins or ends take note.
     #[inline]

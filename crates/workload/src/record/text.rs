@@ -135,6 +135,7 @@ impl Phase {
             reads: reads.into_record(),
             writes: writes.into_record(),
             others: others.into_record(),
+            ..PhaseRecord::default()
         }
     }
 }

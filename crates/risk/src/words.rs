@@ -114,13 +114,48 @@ pub fn bytes(of_each: f64) -> String {
     }
 }
 
+/// The same beside the chance of losing the array, which loses all of it: where it is as much, it is what that chance
+/// says as [`chance`] has it, to two digits. `1 in 20` is 50 GB, and not the 70 GB that 1 in 15.4 would be.
+pub fn bytes_beside(of_each: f64, array: f64) -> String {
+    let is_as_much = (0.8..1.25).contains(&(of_each / array));
+    let Some(said) = said(array).filter(|_| is_as_much) else { return bytes(of_each) };
+    let bytes = said * 1e12;
+    let (size, name) = if bytes < 0.9995e9 { (1e6, "MB") } else { (1e9, "GB") };
+    let value = bytes / size;
+    match value {
+        value if value < 9.95 => {
+            let text = format!("{value:.1}");
+            format!("{} {name}", text.strip_suffix(".0").unwrap_or(&text))
+        }
+        value => {
+            let unit = scale(value) / 10.0;
+            format!("{:.0} {name}", (value / unit).round() * unit)
+        }
+    }
+}
+
+/// The number that [`chance`] says; `None` where it says none.
+fn said(value: f64) -> Option<f64> {
+    match value {
+        value if !(LEAST..=0.95).contains(&value) => None,
+        value if value >= 0.15 => Some((value * 10.0).round().clamp(1.0, 9.0) / 10.0),
+        value => Some(1.0 / one_digit(1.0 / value)),
+    }
+}
+
 /// Rounded to the first digit.
 fn one_digit(value: f64) -> f64 {
+    let scale = scale(value);
+    (value / scale).round() * scale
+}
+
+/// What the first digit of a number from 1 on counts.
+fn scale(value: f64) -> f64 {
     let mut scale = 1.0;
     while value / scale >= 10.0 {
         scale *= 10.0;
     }
-    (value / scale).round() * scale
+    scale
 }
 
 fn grouped(value: f64) -> String {
@@ -196,6 +231,27 @@ mod tests {
         assert_eq!(share(0.71), "about 70 %");
         assert_eq!(bytes(3.3e-4), "300 MB");
         assert_eq!(bytes(9e-6), "less than 10 MB: other causes dominate");
+    }
+
+    /// Both figures of a layout say the same, for every chance that is told.
+    #[test]
+    fn bytes_lost_do_not_contradict_the_chance() {
+        for (array, both) in [
+            (0.065, ["1 in 20", "50 GB"]),
+            (0.0033, ["1 in 300", "3.3 GB"]),
+            (1.0 / 60.0, ["1 in 60", "17 GB"]),
+            (0.36, ["4 in 10", "400 GB"]),
+            (0.14, ["1 in 7", "140 GB"]),
+            (1.1e-3, ["1 in 900", "1.1 GB"]),
+            (1.0e-3, ["1 in 1,000", "1 GB"]),
+            (1.2e-5, ["1 in 80,000", "13 MB"]),
+            (0.97, ["almost certain", "1 TB"]),
+            (9e-6, ["less than 1 in 100,000", "less than 10 MB: other causes dominate"]),
+        ] {
+            assert_eq!([chance(array), bytes_beside(array * 1.01, array)], both);
+        }
+        // Mostly sectors, or an array that is lost in part: its own digit.
+        assert_eq!([bytes_beside(0.03, 0.065), bytes_beside(3e-4, 1e-7)], ["30 GB", "300 MB"]);
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn layout(asked: &Asked, risk: &Risk, out: &mut String) {
     }
     let _ = writeln!(out, "  lost of each usable TB, on average (mostly nothing, seldom all)");
     for (hours, mission) in question.missions.iter().zip(&risk.missions) {
-        let lost = words::bytes(mission.outcome.lost_share);
+        let lost = words::bytes_beside(mission.outcome.lost_share, mission.array.central);
         let _ = writeln!(out, "    in {:<8} {lost}", years(*hours));
     }
     if risk.layout.survives() > 0 {

@@ -13,7 +13,10 @@ pub(super) fn mission(mission: &Mission) -> MissionRisk {
         array: chance(mission.array),
         sector: chance(mission.sector),
         lost_bytes_per_usable_tb: share * TB,
-        lost: if share < words::LEAST { words::DOMINATED.into() } else { words::bytes(share) },
+        lost: match share {
+            share if share < words::LEAST => words::DOMINATED.into(),
+            share => words::bytes_beside(share, mission.array.central),
+        },
     }
 }
 

@@ -223,18 +223,16 @@ fn losses(advice: &Advice, one: usize, other: usize) -> String {
     let risk = |at: usize| advice.finalists[at].risk.max(LEAST_RISK);
     let ratio = risk(one) / risk(other);
     let figures = format!("({} against {})", words::chance(first), words::chance(second));
-    let least = if first.min(second) < LEAST_RISK { "at least " } else { "" };
+    let times = |ratio: f64| match first.min(second) < LEAST_RISK {
+        true => format!("at least {}", words::times_at_least(ratio)),
+        false => words::times(ratio),
+    };
     match Objective::Risk.steps(ratio) {
         steps if steps.abs() < 1.0 => format!("loses the array about as often {figures}"),
         steps if steps > 0.0 => {
-            format!("loses the array {least}{} times as often {figures}", words::times(ratio))
+            format!("loses the array {} times as often {figures}", times(ratio))
         }
-        _ => {
-            format!(
-                "loses the array {least}{} times more seldom {figures}",
-                words::times(1.0 / ratio)
-            )
-        }
+        _ => format!("loses the array {} times more seldom {figures}", times(1.0 / ratio)),
     }
 }
 

@@ -92,6 +92,17 @@ pub fn times(ratio: f64) -> String {
     }
 }
 
+/// How many times at least, for ratios of 1 and more: the same digit, rounded down.
+pub fn times_at_least(ratio: f64) -> String {
+    // A hundred is one, though it be computed as a little less.
+    let ratio = ratio * (1.0 + 1e-9);
+    if ratio < 3.0 {
+        return format!("{}", ((ratio * 2.0).floor() / 2.0).max(1.0));
+    }
+    let scale = scale(ratio);
+    grouped((ratio / scale).floor() * scale)
+}
+
 /// A share, such as `about 70 %`.
 pub fn share(value: f64) -> String {
     match value {
@@ -231,6 +242,24 @@ mod tests {
         assert_eq!(share(0.71), "about 70 %");
         assert_eq!(bytes(3.3e-4), "300 MB");
         assert_eq!(bytes(9e-6), "less than 10 MB: other causes dominate");
+    }
+
+    #[test]
+    fn at_least_is_rounded_down() {
+        for (ratio, text) in [
+            (1.0, "1"),
+            (1.45, "1"),
+            (1.9, "1.5"),
+            (2.74, "2.5"),
+            (2.99, "2.5"),
+            (3.0, "3"),
+            (3.9, "3"),
+            (96.0, "90"),
+            (1e-3 / 1e-5, "100"),
+            (1_999.0, "1,000"),
+        ] {
+            assert_eq!(times_at_least(ratio), text, "{ratio}");
+        }
     }
 
     /// Both figures of a layout say the same, for every chance that is told.

@@ -1,6 +1,7 @@
 //! From samples to the results document.
 
 mod short;
+mod unsettled;
 mod warned;
 
 pub use warned::run_warnings;
@@ -73,6 +74,7 @@ pub fn summarise(
     warnings.extend(conduct::warnings(study, samples));
     warnings.extend(loud(study, &cells));
     warnings.extend(state_warnings(study, &cells));
+    warnings.extend(unsettled::warning(study, samples));
     let has_curves = cells.iter().any(|cell| !cell.latency_curve_ms.is_empty());
     let latency_shares = if has_curves { LATENCY_SHARES.to_vec() } else { Vec::new() };
     Results {
@@ -165,6 +167,11 @@ impl Judged {
             for at in incomplete.flat_map(|(row, _)| row.cells()) {
                 if let Some(one) = shown.get_mut(at) {
                     one.standing.as_good_as_best = false;
+                }
+            }
+            if row_metric(kind.name()) != REBUILD {
+                for at in unsettled::cells(study, samples, &self.rows) {
+                    shown.remove(&at);
                 }
             }
             self.tell(study, kind, &shown);

@@ -187,3 +187,49 @@ fn states_are_replaced_where_they_can_be() {
     assert!(error.contains("another `name`") && study.states == [State::Degraded], "{error}");
     named("other").set_states(vec![State::Rebuilding]).expect("nothing is called so");
 }
+
+/// Beside the first seconds of a rebuild nothing has settled: figures are shown, and a warning says why there is no
+/// verdict on them. What is healthy, longer, real, or goes on behind its rebuild is compared.
+#[test]
+fn the_first_seconds_of_a_rebuild_are_compared_with_none() {
+    struct Short(u64, f64);
+    impl Runner for Short {
+        type Error = String;
+
+        fn run(&mut self, key: &CellKey, _: u32, _: u64) -> Result<Sample, String> {
+            let last_done = Nanos(self.0 * 1_000_000);
+            let rebuild = Rebuild { elapsed: last_done, done: self.1 };
+            if key.processes == 0 {
+                return Ok(Sample::of_rebuild(key.layout as f64 + 1.0, rebuild));
+            }
+            let rebuild = (key.state == State::Rebuilding).then_some(rebuild);
+            Ok(Sample { rebuild, last_done, ..sample((key.layout * 10 + 10) as f64) })
+        }
+    }
+    let layouts = format!("{FIVE}, {{ level = \"raid6\", members = 5 }}");
+    let told = |runner: Short, is_real: bool| {
+        let mut study = study("\"healthy\", \"rebuilding\"", &layouts, "baseline = [\"raid5(4)\"]");
+        study.measured = is_real;
+        let samples = run_rounds(&study, &mut { runner }, &mut on).expect("runs");
+        let none = BTreeMap::new;
+        let capacities = vec![Sectors(1 << 20); 2];
+        let results =
+            summarise(&study, &samples, Clock::Virtual, none(), none(), Vec::new(), &capacities);
+        let compared = |state: &str, is_rebuild: bool| {
+            let of = |cell: &&raidlab_results::Cell| {
+                cell.state == state && cell.metric.starts_with("rebuild") == is_rebuild
+            };
+            let cells: Vec<_> = results.cells.iter().filter(of).collect();
+            assert!(!cells.is_empty(), "{state}");
+            cells.iter().any(|cell| cell.percent_vs_baseline.is_some() || cell.as_good_as_best)
+        };
+        let is_warned = results.warnings.iter().any(|one| one.starts_with("no verdict while"));
+        (compared("healthy", false), compared("rebuilding", false), is_warned)
+    };
+    assert_eq!(told(Short(900, 0.1), false), (true, false, true));
+    for (runner, is_real) in
+        [(Short(3_100, 0.1), false), (Short(900, 1.0), false), (Short(900, 0.1), true)]
+    {
+        assert_eq!(told(runner, is_real), (true, true, false));
+    }
+}

@@ -112,6 +112,8 @@ pub struct Change {
     pub when: String,
     /// The finalist that is then best; the pick where nothing changes.
     pub then: usize,
+    /// The recommendation and the next best are both less than a step behind the best then: a toss-up stays one.
+    pub either: bool,
 }
 
 /// Answers.
@@ -311,6 +313,14 @@ impl Advice {
         }
     }
 
+    /// Whether a change makes another answer: of a toss-up also that one of the two is best alone.
+    pub fn is_changed_by(&self, change: &Change) -> bool {
+        match self.lean() {
+            Lean::TossUp => !change.either,
+            _ => change.then != self.verdict.pick,
+        }
+    }
+
     /// What each of the two is better at by a step or more: the recommendation, then the next best.
     pub fn better_at(&self) -> [Vec<Objective>; 2] {
         let by = |sign: f64| {
@@ -368,13 +378,13 @@ fn changes(wanted: &Wanted, finalists: &[Finalist], given: &Weights) -> Vec<Chan
         let of = |at: &usize| score(&finalists[*at].costs, weights);
         let best = able.min_by(|one, other| of(one).total_cmp(&of(other)))?;
         // The recommendation, the first of them, stays where it is less than a step behind.
-        let stays = able_to(0) && of(&0) - of(&best) < 1.0;
-        Some(if stays { 0 } else { best })
+        let stays = |at: usize| at < finalists.len() && able_to(at) && of(&at) - of(&best) < 1.0;
+        Some((if stays(0) { 0 } else { best }, stays(0) && stays(1)))
     };
     let mut changes = Vec::new();
-    let mut note = |when: String, then: Option<usize>| {
-        if let Some(then) = then {
-            changes.push(Change { when, then });
+    let mut note = |when: String, then: Option<(usize, bool)>| {
+        if let Some((then, either)) = then {
+            changes.push(Change { when, then, either });
         }
     };
     for prefer in Prefer::ALL {
@@ -402,7 +412,7 @@ fn changes(wanted: &Wanted, finalists: &[Finalist], given: &Weights) -> Vec<Chan
 
 /// Of work of several parts, who is fastest at each: their mean may hide it. Whoever is less than a step behind is as
 /// good, the first of them best.
-fn parts(wanted: &Wanted, finalists: &[Finalist]) -> Vec<(String, usize)> {
+fn parts(wanted: &Wanted, finalists: &[Finalist]) -> Vec<(String, (usize, bool))> {
     let parts = wanted.profile.parts.iter().enumerate();
     if parts.len() < 2 {
         return Vec::new();
@@ -412,7 +422,9 @@ fn parts(wanted: &Wanted, finalists: &[Finalist]) -> Vec<(String, usize)> {
         let most = finalists.iter().filter_map(rate).reduce(f64::max)?;
         let near =
             |one: &Finalist| rate(one).is_some_and(|rate| rate * Objective::Speed.step() > most);
-        Some((format!("if {} counts most", of.name), finalists.iter().position(near)?))
+        let then = finalists.iter().position(near)?;
+        let either = finalists.len() > 1 && finalists[..2].iter().all(near);
+        Some((format!("if {} counts most", of.name), (then, either)))
     });
     fastest.collect()
 }

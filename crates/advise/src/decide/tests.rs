@@ -66,6 +66,30 @@ fn what_is_best_otherwise_is_the_best_of_those_that_can() {
     );
 }
 
+/// "raid5 or raid10" changes where one of both is best alone, the first of them too; it stays where both would do.
+#[test]
+fn a_toss_up_changes_where_one_of_both_is_best_alone() {
+    let wanted = wanted(8, "nas-8tb-7200", "vm");
+    let of = |layout: &str, rate| finalist(&wanted, layout, &[rate], [Some(10), Some(10)]);
+    let finalists = vec![of("raid5(8)", 200), of("raid10(8)", 205)];
+    let weights = weights(wanted.prefer, false);
+    let found = changes(&wanted, &finalists, &weights);
+    let change = |when: &str| found.iter().find(|one| one.when == when).expect("is tried");
+    let space = change("if space counts most");
+    assert_eq!((space.then, space.either), (0, false), "raid10 has less by many steps");
+    let mut advice = advice(finalists);
+    (advice.verdict.next, advice.front) = (Some(1), vec![0, 1]);
+    let is_changed = |sure: f64, change: &Change| {
+        let mut advice = advice.clone();
+        advice.verdict.sure = sure;
+        advice.is_changed_by(change)
+    };
+    assert!(is_changed(0.6, space), "then the first alone");
+    assert!(!is_changed(0.7, space), "who leans to the first stays with it");
+    let both = Change { either: true, ..space.clone() };
+    assert!(!is_changed(0.6, &both));
+}
+
 #[test]
 fn each_part_of_the_work_has_its_fastest() {
     let wanted = wanted(4, "nas-8tb-7200", "backup");
@@ -75,8 +99,14 @@ fn each_part_of_the_work_has_its_fastest() {
     // Less than a step, 5 %, behind is as good.
     assert_eq!(
         told,
-        [("if writing counts most".to_owned(), 2), ("if verifying counts most".to_owned(), 0)]
+        [
+            ("if writing counts most".to_owned(), (2, false)),
+            ("if verifying counts most".to_owned(), (0, true))
+        ]
     );
+    // Either is as good only where both are within a step of the fastest.
+    let apart = [of("raid5(4)", [100, 100]), of("raid10(4)", [90, 90])];
+    assert_eq!(parts(&wanted, &apart)[1], ("if verifying counts most".to_owned(), (0, false)));
     let one = self::wanted(4, "nas-8tb-7200", "vm");
     let vm = |rate| finalist(&one, "raid5(4)", &[rate], [Some(1), Some(1)]);
     assert!(parts(&one, &[vm(1), vm(9)]).is_empty(), "work of one part");
@@ -401,7 +431,7 @@ fn what_is_a_step_better_otherwise_is_named() {
     // Of parts of the work, too: 4 % behind is as good, 6 % is not.
     let backup = self::wanted(4, "nas-8tb-7200", "backup");
     let of = |rate| finalist(&backup, "raid5(4)", &[rate, rate], [Some(1), Some(1)]);
-    let fastest = |rate| parts(&backup, &[of(rate), of(100)]).into_iter().map(|one| one.1);
+    let fastest = |rate| parts(&backup, &[of(rate), of(100)]).into_iter().map(|one| one.1.0);
     assert_eq!(fastest(96).collect::<Vec<_>>(), [0, 0]);
     assert_eq!(fastest(94).collect::<Vec<_>>(), [1, 1]);
 }

@@ -53,7 +53,7 @@ pub(super) fn document(wanted: &Wanted, advice: &Advice) -> String {
             "p99_ratio": one.tail,
         })).collect::<Vec<Value>>(),
         "changes": advice.changes.iter().map(|one| json!({
-            "when": one.when, "then": name(one.then), "changes": one.then != verdict.pick,
+            "when": one.when, "then": name(one.then), "changes": advice.is_changed_by(one),
         })).collect::<Vec<Value>>(),
         "finalists": (0..advice.finalists.len()).map(|at| finalist(wanted, advice, at))
             .collect::<Vec<Value>>(),

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use raidlab_advise::{
-    Advice, BAD_BATCH, Batch, Counted, Finalist, Lean, Mode, Objective, Software, UNTOLD, Variant,
-    Wanted, checks, chunk_in_words, commands_of, days, first, growth_in_words, in_words, profiles,
-    seconds, terabytes, warnings, years_in_words,
+    Advice, BAD_BATCH, Batch, Change, Counted, Finalist, Lean, Mode, Objective, Software, UNTOLD,
+    Variant, Wanted, checks, chunk_in_words, commands_of, days, first, growth_in_words, in_words,
+    profiles, seconds, terabytes, warnings, years_in_words,
 };
 use raidlab_core::{Sectors, Size};
 use raidlab_results::find::{LEAST_REBUILT_PERCENT, LEAST_REBUILT_SECONDS};
@@ -128,14 +128,20 @@ fn in_a_bad_batch(wanted: &Wanted, batch: &Batch) -> String {
 
 /// What would change the answer, a line each.
 pub(super) fn changes_in_words(advice: &Advice) -> Vec<String> {
-    let told = advice.changes.iter().map(|change| {
-        let name = &advice.finalists[change.then].candidate;
-        match change.then == advice.verdict.pick {
-            true => format!("{}: it stays", change.when),
-            false => format!("{}: {name}", change.when),
-        }
+    let told = advice.changes.iter().map(|change| match advice.is_changed_by(change) {
+        true => changed(advice, change),
+        false => format!("{}: it stays", change.when),
     });
     told.collect()
+}
+
+/// What is best then; one of the two of a toss-up is so alone.
+fn changed(advice: &Advice, change: &Change) -> String {
+    let name = &advice.finalists[change.then].candidate;
+    let both = [Some(advice.verdict.pick), advice.verdict.next];
+    let is_of_both = advice.lean() == Lean::TossUp && both.contains(&Some(change.then));
+    let alone = if is_of_both { " alone" } else { "" };
+    format!("{}: {name}{alone}", change.when)
 }
 
 fn recommendation(wanted: &Wanted, advice: &Advice, out: &mut String) {
@@ -434,13 +440,12 @@ fn changes(advice: &Advice, out: &mut String) {
     out.push_str("What would change the answer\n");
     let (mut same, mut any) = (Vec::new(), false);
     for change in &advice.changes {
-        if change.then == advice.verdict.pick {
+        if !advice.is_changed_by(change) {
             same.push(change.when.clone());
             continue;
         }
         any = true;
-        let name = &advice.finalists[change.then].candidate;
-        out.push_str(&folded(&format!("{}: {name}", change.when), "  - ", 4));
+        out.push_str(&folded(&changed(advice, change), "  - ", 4));
     }
     if !same.is_empty() {
         let but = if any { "It stays" } else { "Nothing that was tried; it stays" };

@@ -65,14 +65,17 @@ impl Results {
         to_text(self).map_err(ResultsError::malformed)
     }
 
-    /// A document from its text. Every number is read back exactly as it was written.
+    /// A document from its text. Every number is read back exactly as it was written, but for comparisons with rebuild
+    /// times that are unknown, which earlier versions made: these are left out.
     ///
     /// # Errors
     /// [`ResultsErrorKind::Malformed`] when the text is not such a document,
     /// [`ResultsErrorKind::SchemaVersion`] when it is of another version.
     pub fn from_json(text: &str) -> Result<Self, ResultsError> {
         check_version(text)?;
-        serde_json::from_str(text).map_err(ResultsError::malformed)
+        let mut results: Self = serde_json::from_str(text).map_err(ResultsError::malformed)?;
+        results.forget_untold();
+        Ok(results)
     }
 
     /// The documents of a text that is one document, or one of several replays.
@@ -83,8 +86,9 @@ impl Results {
         if !check_version(text)?.has_replays() {
             return Ok(vec![Self::from_json(text)?]);
         }
-        let several: Replays = serde_json::from_str(text).map_err(ResultsError::malformed)?;
+        let mut several: Replays = serde_json::from_str(text).map_err(ResultsError::malformed)?;
         several.replays.iter().try_for_each(|one| check_number(one.schema_version))?;
+        several.replays.iter_mut().for_each(Self::forget_untold);
         Ok(several.replays)
     }
 

@@ -44,6 +44,7 @@ pub mod replay;
 pub mod risk;
 pub mod statistics;
 pub mod trust;
+mod untold;
 mod upgrade;
 mod walsh;
 

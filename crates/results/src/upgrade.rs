@@ -57,6 +57,7 @@ fn one(mut value: Value) -> Result<Results, ResultsError> {
     if is_first {
         judge(&mut results);
     }
+    results.forget_untold();
     Ok(results)
 }
 

@@ -144,7 +144,8 @@ impl Judged {
         for &(kind, better) in &kinds {
             let mut by_cell: BTreeMap<usize, &[f64]> = BTreeMap::new();
             for (at, measure, cell) in &self.cells {
-                if measure.is_alike(kind) {
+                // With a time that is unknown nothing is compared.
+                if measure.is_alike(kind) && !cell.tells_too_little() {
                     by_cell.insert(*at, &cell.samples);
                 }
             }
@@ -233,6 +234,7 @@ impl Judged {
             let own = |cell: &&mut (usize, Measure, Cell)| {
                 row.layouts.contains(&cell.0)
                     && cell.1.is_alike(kind)
+                    && !cell.2.tells_too_little()
                     && study.baseline.contains(&cell.2.layout)
             };
             let medians: Vec<f64> =

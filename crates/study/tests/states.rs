@@ -124,6 +124,44 @@ fn notes_say_what_share_an_estimate_is_from() {
     assert!(whole.cells.iter().all(|cell| cell.note.is_none()));
 }
 
+/// A time that reports call unknown is no baseline, and has no verdict in JSON and CSV either.
+#[test]
+fn nothing_is_compared_with_a_rebuild_that_is_unknown() {
+    let layouts = format!("{FIVE}, {{ level = \"raid6\", members = 4 }}");
+    let study = study("\"rebuilding\"", &layouts, "");
+    struct Differ(u64);
+    impl Runner for Differ {
+        type Error = String;
+
+        fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, String> {
+            let mut sample = Rebuilds(|_| seconds(5, 0.5)).run(key, round, seed)?;
+            sample.last_done = Nanos(5_000_000_000);
+            if key.layout == self.0 as usize && key.processes > 0 {
+                sample.rebuild = Some(seconds(5, 0.000_4));
+            }
+            Ok(sample)
+        }
+    }
+    for unknown in [0, 1] {
+        let samples = run_rounds(&study, &mut Differ(unknown), &mut on).expect("runs");
+        let capacities = [Sectors(1 << 20); 2];
+        let none = BTreeMap::new;
+        let told =
+            summarise(&study, &samples, Clock::Virtual, none(), none(), Vec::new(), &capacities);
+        let beside = told.cells.iter().filter(|cell| cell.metric == "rebuild_estimate_s");
+        let beside: Vec<_> = beside.filter(|cell| cell.processes > 0).collect();
+        assert_eq!(beside.len(), 2);
+        for cell in beside {
+            assert!(!cell.as_good_as_best && cell.verdict.is_none(), "{unknown}: {cell:?}");
+            let is_known = |one: &f64| one.abs() < 1e-9;
+            assert!(cell.percent_vs_baseline.is_none_or(|one| is_known(&one)), "{cell:?}");
+            assert_eq!(cell.percent_vs_baseline.is_some(), unknown == 1 && cell.layout == "raid5(4)");
+        }
+        let read = Results::from_json(&told.to_json().expect("JSON")).expect("a document");
+        assert_eq!(read, told, "what is written is what is read");
+    }
+}
+
 #[test]
 fn layouts_that_lack_a_state_are_named() {
     let layouts = format!(

@@ -11,9 +11,10 @@
 //!   needed. For normal values it is as narrow as that of the sign test with two thirds of the rounds.
 //! - Verdict: the interval lies wholly beyond the floor, and the doubt where there is one (faster, slower), wholly
 //!   within the floor (equal: two one-sided tests, Schuirmann 1987), or neither (not resolved).
-//! - Many comparisons: the layouts of a row against its baseline are a family; Holm's procedure (1979) keeps the chance
-//!   of any false verdict among them below 5 %. With n rounds no interval can be surer than 1 - 2^(1-n), so a family
-//!   needs [`fewest_rounds`].
+//! - Many comparisons: the layouts of a row against its baseline are a family; intervals and verdicts are at 5 % over
+//!   as many as it has (Bonferroni), so that the chance of any false verdict among them is below 5 %. A procedure in
+//!   steps would resolve a few more, but with verdicts that the intervals beside them contradict. With n rounds no
+//!   interval can be surer than 1 - 2^(1-n), so a family needs [`fewest_rounds`].
 //! - The best: who is excluded by nobody at 5 % for the whole row may be the best; who is shown to be behind nobody by
 //!   the floor or more is as good as the best (Hsu, "Multiple Comparisons", 1996, chapter 4: comparison with the best).
 //!   Where there is a doubt, being ahead by less shows nothing: it must be ahead by more, or equal within the floor.
@@ -101,39 +102,19 @@ impl Row<'_> {
         let base = self.base();
         let family = self.family();
         let (mut ranks, shared) = (SignedRank::of(base.len()), self.dependence(&base));
-        let mut all: Vec<Option<Ratios>> = (0..self.layouts.len())
-            .map(|at| {
-                let is_base = self.baseline.contains(&at) || base.is_empty();
-                if is_base {
-                    return None;
-                }
-                let logs = self.logs(self.layouts[at], &base)?;
-                Some(Ratios::new(logs, &mut ranks, shared))
-            })
-            .collect();
         let (floor, doubt) = (self.log_floor(), self.log_doubt());
-        let mut order: Vec<(f64, usize)> = Vec::new();
-        for (at, ratios) in all.iter_mut().enumerate() {
-            if let Some(ratios) = ratios {
-                ratios.resolve(floor, doubt);
-                order.push((ratios.chance, at));
+        let mut ratios = |at: usize| {
+            let is_base = self.baseline.contains(&at) || base.is_empty();
+            if is_base {
+                return None;
             }
-        }
-        // Holm: the surest first, each at what is left.
-        order.sort_by(|one, other| one.0.total_cmp(&other.0));
-        for (rank, (chance, at)) in order.iter().enumerate() {
-            if *chance > ALPHA / (family - rank) as f64 {
-                for (_, at) in &order[rank..] {
-                    if let Some(ratios) = &mut all[*at] {
-                        ratios.verdict = Verdict::NotResolved;
-                    }
-                }
-                break;
-            }
-            debug_assert!(all[*at].is_some(), "only those with ratios are ordered");
-        }
+            let logs = self.logs(self.layouts[at], &base)?;
+            let mut ratios = Ratios::new(logs, &mut ranks, shared);
+            ratios.resolve((floor, doubt), ALPHA / family as f64);
+            Some(ratios)
+        };
         let comparison = |ratios: Ratios| ratios.comparison(self.better, (floor, doubt), family);
-        all.into_iter().map(|ratios| ratios.map(comparison)).collect()
+        (0..self.layouts.len()).map(|at| ratios(at).map(comparison)).collect()
     }
 
     /// How each layout stands among all.
@@ -269,8 +250,6 @@ struct Ratios {
     /// How much wider than of independent rounds intervals are.
     widening: f64,
     verdict: Verdict,
-    /// Of a false verdict.
-    chance: f64,
 }
 
 impl Ratios {
@@ -299,7 +278,7 @@ impl Ratios {
         let mut sorted = logs;
         sorted.sort_by(f64::total_cmp);
         let ranks = ranks.clone();
-        Self { sorted, ranks, dependence, widening, verdict: Verdict::NotResolved, chance: 1.0 }
+        Self { sorted, ranks, dependence, widening, verdict: Verdict::NotResolved }
     }
 
     /// The chance that the average of a rank and its counterpart do not bound the centre.
@@ -317,8 +296,9 @@ impl Ratios {
         walsh::interval(&self.sorted, |rank| self.missed(rank) <= chance)
     }
 
-    /// The surest interval that lies wholly on one side of the doubt, or within the floor.
-    fn resolve(&mut self, floor: f64, doubt: f64) {
+    /// By the surest interval that lies wholly on one side of the doubt, or within the floor, if it misses the centre
+    /// with at most this chance.
+    fn resolve(&mut self, (floor, doubt): (f64, f64), most: f64) {
         let to = |bound| walsh::count_to(&self.sorted, bound, false);
         let from = |bound| self.ranks.averages() - walsh::count_to(&self.sorted, bound, true);
         // As many averages lie on the wrong side of a bound: the next rank is the first that does not.
@@ -326,10 +306,11 @@ impl Ratios {
         let equal = to(-floor).max(from(floor));
         let verdicts =
             [(faster, Verdict::Faster), (slower, Verdict::Slower), (equal, Verdict::Equal)];
+        let mut least = f64::INFINITY;
         for (wrong, verdict) in verdicts {
             let chance = self.missed(wrong + 1);
-            if chance < self.chance {
-                (self.verdict, self.chance) = (verdict, chance);
+            if chance <= most && chance < least {
+                (self.verdict, least) = (verdict, chance);
             }
         }
     }

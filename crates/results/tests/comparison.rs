@@ -81,7 +81,7 @@ fn what_the_rounds_do_not_show_is_not_resolved() {
     assert_eq!(log_ratios(&[], &[]), None);
 }
 
-/// Holm's procedure is about as many comparisons as there are layouts: one of which no ratio can be taken counts as
+/// Verdicts are at the level of as many comparisons as there are layouts: one of which no ratio can be taken counts as
 /// one that shows nothing.
 #[test]
 fn a_layout_without_ratios_is_one_of_the_family() {
@@ -163,6 +163,37 @@ fn the_noisy_one_may_be_the_best_and_is_not_as_good() {
         [standing(false, false), standing(true, true), standing(false, true)],
         "0.2 % behind is shown, and within the floor"
     );
+}
+
+/// Seven rounds of a study of raid6 with two chunks: 0.6 % behind, of which the interval for three comparisons leaves
+/// the floor, which the one for a single comparison does not.
+#[test]
+fn a_verdict_is_what_the_interval_beside_it_says() {
+    let base = [1341.78, 1342.95, 1341.22, 1350.40, 1349.91, 1348.14, 1340.65];
+    let near = [1336.53, 1335.12, 1333.41, 1335.19, 1338.29, 1341.88, 1340.12];
+    let (far, farther) = (base.map(|one| one * 0.7), base.map(|one| one * 0.34));
+    let of = |layouts: &[&[f64]]| {
+        let found = compare(layouts, 0.01, Better::Higher)[1].expect("compared");
+        (found.verdict, found.interval.expect("seven rounds"))
+    };
+    let (verdict, [low, _]) = of(&[&base, &near, &far, &farther]);
+    assert!(low < -1.0, "beyond the floor: {low}");
+    assert_eq!(verdict, Verdict::NotResolved);
+    let (verdict, [low, high]) = of(&[&base, &near]);
+    assert!(low > -0.99 && high < 0.0, "{low} {high}");
+    assert_eq!(verdict, Verdict::Equal);
+    // Who is equal to the best is as good as the best.
+    let layouts: [&[f64]; 2] = [&base, &near];
+    let row = Row {
+        layouts: &layouts,
+        baseline: &[0],
+        again: None,
+        better: Better::Higher,
+        floor: 0.01,
+        doubt: 0.0,
+        drawn: true,
+    };
+    assert!(row.against_best()[1].as_good_as_best);
 }
 
 #[test]

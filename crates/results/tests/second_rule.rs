@@ -1,5 +1,5 @@
 //! The rule for verdicts against a second computation of it, from its words in docs/results.md alone: means of every
-//! two rounds in a list, chances by counting all ways in which signs can fall, Holm's procedure step by step.
+//! two rounds in a list, chances by counting all ways in which signs can fall.
 
 use crate::support::Random;
 use raidlab_results::comparison::{Comparison, Row, Standing};
@@ -141,23 +141,14 @@ impl<'a> Second<'a> {
         }
     }
 
-    /// Holm: as long as any of those that are left shows something at what is left, that is shown.
+    /// What the interval that stands beside it shows.
     fn verdicts(&self) -> Vec<Option<Verdict>> {
-        let is_base = |at: &usize| self.row.baseline.contains(at);
-        let mut found: Vec<Option<Verdict>> = (0..self.samples.len())
-            .map(|at| (!is_base(&at)).then_some(Verdict::NotResolved))
-            .collect();
-        for left in (1..=self.family).rev() {
-            let shown = (0..found.len())
-                .filter(|at| found[*at] == Some(Verdict::NotResolved))
-                .find_map(|at| {
-                    let logs = self.logs(&self.samples[at], &self.base);
-                    Some((at, self.verdict(&logs, ALPHA / left as f64)?))
-                });
-            let Some((at, verdict)) = shown else { break };
-            found[at] = Some(verdict);
-        }
-        found
+        let of = |at: usize| {
+            let logs = self.logs(&self.samples[at], &self.base);
+            let shown = self.verdict(&logs, ALPHA / self.family as f64);
+            (!self.row.baseline.contains(&at)).then_some(shown.unwrap_or(Verdict::NotResolved))
+        };
+        (0..self.samples.len()).map(of).collect()
     }
 
     /// Of values as they are, for all comparisons of the row together.

@@ -4,6 +4,7 @@
 //! an angle drawn from the seed of the run.
 
 mod busy;
+mod cached;
 pub mod host;
 mod pacer;
 mod raw;
@@ -493,6 +494,13 @@ impl<'a> Modelled<'a> {
         PathSpec { links, routes, host }
     }
 
+    /// The drives of a layout's members.
+    fn members(&self, layout: usize) -> impl Iterator<Item = &DriveSpec> + Clone {
+        let named = &self.study.layouts[layout];
+        let members = 0..usize::from(named.layout.drives());
+        members.map(|place| &self.drives[named.group(place)])
+    }
+
     /// A drive of a layout's group: that of a member, the journal after them, or a spare.
     fn drive(&self, layout: usize, place: usize, seed: u64) -> Drive {
         let group = self.study.layouts[layout].group(place);
@@ -580,6 +588,7 @@ impl Modelled<'_> {
         if let Some((resource, _)) = &mut record.bottleneck {
             self.name_the_drive(key.layout, resource);
         }
+        record.warnings.extend(self.cache_warnings(key.layout, &record));
         let sample = Sample::of(workload, &record);
         let sample = sample.ok_or_else(|| failed("no time passed".into()))?;
         let rebuild = rebuild::progress(world);
@@ -650,9 +659,7 @@ impl Modelled<'_> {
     /// A rebuild that was broken off at the outer edge of whole drives: the zones further in are slower.
     #[must_use]
     pub fn over_all_zones(&self, layout: usize, rebuild: Rebuild) -> Rebuild {
-        let named = &self.study.layouts[layout];
-        let members = 0..usize::from(named.layout.drives());
-        let drives = members.map(|place| &self.drives[named.group(place)]);
+        let drives = self.members(layout);
         // As much as the smallest member has is rebuilt, and the slowest sets the pace.
         let bytes = drives.clone().map(|drive| drive.capacity.bytes()).min().unwrap_or_default();
         match rebuild.seconds() {

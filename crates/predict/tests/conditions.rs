@@ -204,3 +204,44 @@ fn a_rebuild_of_a_member_size_ends() {
     let most = sample.detail.busy.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     assert_eq!(sample.bottleneck, most);
 }
+
+/// What of a run's warnings is about the drives' caches.
+fn of_caches(drive: &str, workload: &str) -> Vec<String> {
+    let text = format!(
+        "title = \"t\"\nprocesses = [16]\ndrives = [{{ name = \"d\", model = \"{drive}\", count = 4 }}]\n\
+         layouts = [{{ level = \"raid0\", members = 2 }}]\nworkloads = [{{ {workload} }}]\n"
+    );
+    let study = parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
+    sample(&study, 0, 1).warnings
+}
+
+/// 16 processes write 4 MiB each, 32 MiB for each of two members: a write buffer, which capacitors save.
+#[test]
+fn what_fits_the_write_buffers_of_ssds_is_said() {
+    let write = |size: &str| format!("kind = \"random-write\", size = \"{size}\"");
+    let said = of_caches("ssd-nvme4-2tb-dc", &write("4MiB"));
+    let [said] = &said[..] else { panic!("{said:?}") };
+    let start = "each member wrote 32 MiB, and the write buffer of ssd-nvme4-2tb-dc holds 32 MiB: ";
+    assert!(said.starts_with(start) && said.contains(" 96 MiB, or more"), "{said}");
+    let none: [String; 0] = [];
+    assert_eq!(of_caches("ssd-nvme4-2tb-dc", &write("12MiB")), none, "three times as much");
+    assert_eq!(of_caches("ssd-nvme4-2tb-dc", "kind = \"random-read\", size = \"1MiB\""), none);
+    // The flush at its end waits for the flash, which the figure has in it.
+    assert_eq!(of_caches("ssd-nvme4-2tb", &write("1MiB")), none);
+    // A write at a time, each flushed: the flash has time for all of it, however often it is written again.
+    let slow = "kind = \"fio\", rw = \"randwrite\", bs = \"4k\", size = \"1g\", number_ios = 20, fsync = 1, \
+                thinktime = 1000";
+    assert_eq!(of_caches("ssd-nvme4-2tb-dc", slow), none);
+    assert_eq!(of_caches("nas-8tb-7200", &write("64KiB")), none, "no SSD");
+}
+
+#[test]
+fn what_fits_the_media_caches_of_shingled_drives_is_said() {
+    let said = of_caches("smr-8tb-5400", "kind = \"random-write\", size = \"256KiB\"");
+    let [said] = &said[..] else { panic!("{said:?}") };
+    let start = "each member wrote 2 MiB, for which the media cache of smr-8tb-5400, a shingled drive, has room, of \
+                 25 GiB: writes out of order beyond that wait until zones of 32 MiB";
+    assert!(said.starts_with(start), "{said}");
+    let none: [String; 0] = [];
+    assert_eq!(of_caches("smr-8tb-5400", "kind = \"random-read\", size = \"64KiB\""), none);
+}

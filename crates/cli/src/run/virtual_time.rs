@@ -46,7 +46,8 @@ pub(super) fn run(
         modelled.record_on(&mut world, workload, setting)
     };
     let title = || format!("{} on {}", workload.kind(), options.target_name());
-    let record = record.map_err(|what| Failure::input(format!("{}: {what}", title())))?;
+    let mut record = record.map_err(|what| Failure::input(format!("{}: {what}", title())))?;
+    record.warnings.extend(modelled.cache_warnings(0, &record));
     if let Some((trace, _)) = &trace {
         let kept = trace.add_kept(&title(), setting.seed, &mut world);
         kept.map_err(|error| Failure::failed(format!("--trace: {error}")))?;

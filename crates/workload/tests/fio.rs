@@ -447,6 +447,36 @@ fn a_job_from_parameters() {
     );
     let (_, steps) = run(&made, 1);
     assert!(steps.iter().any(|step| matches!(step.op, Op::Start { tag: 31, .. })));
+    // What decides what a job measures is said.
+    let told = |given: &[(&str, &str)]| {
+        let head = [("rw", "randwrite"), ("size", "1m")];
+        let all = head.iter().chain(given).copied();
+        let made = make("fio", Parameters::new(all).expect("no key twice")).expect("right");
+        made.description()
+    };
+    let plain = "a job file of fio: `fio`: randwrite in blocks of 4KiB, 1MiB, one at a time";
+    assert_eq!(told(&[]), plain);
+    for (given, words) in [
+        (&[("fsync", "1")][..], "a flush after each write"),
+        (
+            &[("fsync", "32"), ("end_fsync", "1")],
+            "a flush after every 32 writes, a flush at the end",
+        ),
+        (&[("fdatasync", "1")], "an fdatasync after each write"),
+        (&[("sync", "1")], "each write with O_SYNC"),
+        (&[("thinktime", "250us")], "a pause of 250 us after each block"),
+        (
+            &[("thinktime", "1ms"), ("thinktime_blocks", "8")],
+            "a pause of 1000 us after every 8 blocks",
+        ),
+        (&[("number_ios", "20"), ("loops", "3")], "20 reads and writes at most, 3 times over"),
+        (&[("nrfiles", "4")], "over 4 files"),
+        (&[("offset", "64k")], "from 64KiB on"),
+        (&[("startdelay", "2s")], "begins after 2 s"),
+        (&[("io_size", "4m")], "4MiB in all"),
+    ] {
+        assert_eq!(told(given), format!("{plain}, {words}"));
+    }
     let wrong = |pairs: &[(&str, &str)]| {
         let parameters = Parameters::new(pairs.to_vec()).expect("no key twice");
         make("fio", parameters).expect_err("wrong").to_string()

@@ -268,5 +268,63 @@ fn described(job: &Job) -> String {
     if job.numjobs > 1 {
         words += &format!(", {} processes", job.numjobs);
     }
+    for word in where_and_how_much(job).into_iter().chain(flushes_and_pauses(job)) {
+        words += ", ";
+        words += &word;
+    }
     words
+}
+
+/// What of a job says where it reads and writes, and how much; nothing where fio is left its own way.
+fn where_and_how_much(job: &Job) -> Vec<String> {
+    let amount = |amount| match amount {
+        Amount::Bytes(bytes) => Size(bytes).to_string(),
+        Amount::Percent(percent) => format!("{percent} %"),
+    };
+    let mut told = Vec::new();
+    told.extend(job.nrfiles.filter(|files| *files > 1).map(|files| format!("over {files} files")));
+    told.extend(
+        job.offset.and_then(Amount::unless_none).map(|at| format!("from {} on", amount(at))),
+    );
+    if job.offset_increment > 0 {
+        told.push(format!("each process {} behind the one before", Size(job.offset_increment)));
+    }
+    told.extend(job.io_size.map(|all| format!("{} in all", amount(all))));
+    if job.number_ios > 0 {
+        told.push(format!("{} reads and writes at most", job.number_ios));
+    }
+    if job.loops > 1 {
+        told.push(format!("{} times over", job.loops));
+    }
+    told
+}
+
+/// What of a job keeps it from writing on, or from starting.
+fn flushes_and_pauses(job: &Job) -> Vec<String> {
+    let every = |count: u64, what: &str| match count {
+        0 => None,
+        1 => Some(format!("{what} after each write")),
+        several => Some(format!("{what} after every {several} writes")),
+    };
+    let mut told = Vec::new();
+    if job.writes {
+        told.extend(job.sync.then(|| "each write with O_SYNC".to_owned()));
+        told.extend(every(job.fsync, "a flush"));
+        told.extend(every(job.fdatasync, "an fdatasync"));
+        told.extend(job.end_fsync.then(|| "a flush at the end".to_owned()));
+    }
+    if job.thinktime > Nanos::ZERO {
+        let after = match job.thinktime_blocks {
+            0 | 1 => "each block".to_owned(),
+            blocks => format!("every {blocks} blocks"),
+        };
+        told.push(format!("a pause of {} us after {after}", job.thinktime.0 / 1_000));
+    }
+    if job.start_delay > Nanos::ZERO {
+        told.push(format!("begins after {} s", job.start_delay.as_secs()));
+    }
+    if job.ramp > Nanos::ZERO {
+        told.push(format!("not counted for the first {} s", job.ramp.as_secs()));
+    }
+    told
 }

@@ -651,7 +651,10 @@ fn workload_rows(study: &Study) -> Vec<WorkloadRow> {
     let mut rows: Vec<WorkloadRow> = rows
         .map(|workload| WorkloadRow {
             name: workload.name.clone(),
-            description: workload.workload.description(),
+            description: match &study.filesystem {
+                None => workload.workload.description(),
+                Some(_) => workload.workload.description_on_files(),
+            },
         })
         .collect();
     if study.states.contains(&State::Rebuilding) {

@@ -23,6 +23,11 @@ pub trait Workload: fmt::Debug + Send + Sync {
     /// In words, for reports: what each copy does, with sizes and units.
     fn description(&self) -> String;
 
+    /// The same where it runs on a filesystem, and its files lie where that puts them.
+    fn description_on_files(&self) -> String {
+        self.description()
+    }
+
     /// What is measured; the first is what layouts are compared by.
     fn metrics(&self) -> Vec<Metric>;
 

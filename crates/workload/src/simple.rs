@@ -207,6 +207,27 @@ pub(crate) fn make(
     Ok(Arc::new(simple))
 }
 
+impl Simple {
+    /// In words; random places lie over `part`, and what is read or written in order is `files`.
+    fn described(&self, part: &str, files: &str) -> String {
+        let (size, block) = (Size(self.size), Size(self.block));
+        let verb = if self.writes() { "writes" } else { "reads" };
+        let places = if self.kind.is_random() {
+            let operations = self.operations();
+            format!("{operations} blocks of {block} ({size}) at random places over {part}")
+        } else {
+            let blocks = if self.size < self.block {
+                format!("one block of less than {block}")
+            } else {
+                format!("blocks of {block}")
+            };
+            format!("{size} in {blocks} from start to end; {files}")
+        };
+        let end = if self.writes() { "; ends with a flush" } else { "" };
+        format!("each process {verb} {places}; one request at a time{end}")
+    }
+}
+
 impl Workload for Simple {
     fn kind(&self) -> &'static str {
         self.kind.name()
@@ -217,29 +238,23 @@ impl Workload for Simple {
     }
 
     fn description(&self) -> String {
-        let (size, block) = (Size(self.size), Size(self.block));
-        let verb = if self.writes() { "writes" } else { "reads" };
         let part = match self.span {
             Span::Percent(100) => "100 % of the array".to_string(),
             span => format!("the first {span} of the array"),
         };
-        let places = if self.kind.is_random() {
-            let operations = self.operations();
-            format!("{operations} blocks of {block} ({size}) at random places over {part}")
-        } else {
-            let place = match self.span {
-                Span::Together => "files next to one another".to_string(),
-                _ => format!("files spread evenly over {part}"),
-            };
-            let blocks = if self.size < self.block {
-                format!("one block of less than {block}")
-            } else {
-                format!("blocks of {block}")
-            };
-            format!("{size} in {blocks} from start to end; {place}")
+        let files = match self.span {
+            Span::Together => "files next to one another".to_string(),
+            _ => format!("files spread evenly over {part}"),
         };
-        let end = if self.writes() { "; ends with a flush" } else { "" };
-        format!("each process {verb} {places}; one request at a time{end}")
+        self.described(&part, &files)
+    }
+
+    fn description_on_files(&self) -> String {
+        let part = match self.span {
+            Span::Bytes(bytes) => format!("one file of {}", Size(bytes)),
+            _ => "one file".to_string(),
+        };
+        self.described(&part, "a file each")
     }
 
     fn metrics(&self) -> Vec<Metric> {
@@ -441,6 +456,18 @@ mod tests {
             simple.description(),
             "each process reads 1024 blocks of 4KiB (4MiB) at random places over \
              the first 10 % of the array; one request at a time"
+        );
+        // A filesystem puts files where it likes.
+        simple.span = Span::Bytes(64 << 20);
+        assert_eq!(
+            simple.description_on_files(),
+            "each process reads 1024 blocks of 4KiB (4MiB) at random places over one file of 64MiB; one request at a \
+             time"
+        );
+        let words = Simple::new(Kind::DdRead, 4 << 30).description_on_files();
+        assert!(
+            words.contains("; a file each; one request") && !words.contains("array"),
+            "{words}"
         );
         let units = Kind::ALL.map(|kind| Simple::new(kind, 1 << 20).metrics()[0].unit);
         assert_eq!(units, ["MiB/s", "MiB/s", "1/s", "1/s"]);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Run;
 use super::setup::Setup;
+use super::target::Target;
 use crate::json::pretty;
 
 /// What those must know who expect a benchmark to measure the machine it runs on.
@@ -21,6 +22,14 @@ const SCHEMA_VERSION: u32 = 1;
 pub(super) fn host_name() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/hostname");
     text.map_or_else(|_| "localhost".into(), |text| text.trim().to_string())
+}
+
+/// The workload in words, by where its target puts its files.
+fn described(options: &Run, workload: &dyn Workload) -> String {
+    match Target::parse(options.target()) {
+        Ok(target) if target.has_files() => workload.description_on_files(),
+        _ => workload.description(),
+    }
 }
 
 /// For people.
@@ -37,7 +46,7 @@ fn summarise(
     workload: &dyn Workload,
     record: &RunRecord,
 ) -> std::fmt::Result {
-    writeln!(text, "{}: {}", workload.default_name(), workload.description())?;
+    writeln!(text, "{}: {}", workload.default_name(), described(options, workload))?;
     writeln!(text, "target: {}, {}", options.target_name(), clock(options))?;
     if options.target.is_none() {
         writeln!(text, "{MODELLED}")?;
@@ -176,7 +185,7 @@ pub(super) fn document(
         "schema_version": SCHEMA_VERSION,
         "raidlab": env!("CARGO_PKG_VERSION"),
         "workload": workload.kind(),
-        "description": workload.description(),
+        "description": described(options, workload),
         "target": options.target_name(),
         "layout": options.layout().to_string(),
         "parameters": setup.parameters,

@@ -133,6 +133,15 @@ impl Target {
         }
     }
 
+    /// Whether workloads run on files of a filesystem.
+    pub(super) fn has_files(&self) -> bool {
+        match self {
+            Self::Modelled | Self::Directory(_) | Self::Mounted(_) | Self::KernelMd(_) => true,
+            Self::KernelLab(_, device) => *device == Device::Filesystem,
+            Self::Null | Self::ModelledRaw | Self::RawMemory | Self::RawFiles(_) => false,
+        }
+    }
+
     /// The targets without a directory.
     fn named() -> [(&'static str, Self); 4] {
         [

@@ -363,6 +363,9 @@ fn measures(study: &Study, own: &[Sample], key: &CellKey) -> Vec<Measure> {
     measures
 }
 
+/// A rebuild that took more than this share of a run was there all the time.
+const NEARLY_ALL: f64 = 0.995;
+
 /// What must be known of a cell with a rebuild; `None` when there is nothing.
 fn note(key: &CellKey, own: &[Sample], measure: Measure) -> Option<String> {
     let share = |of: &dyn Fn(&Sample) -> Option<f64>| {
@@ -380,7 +383,8 @@ fn note(key: &CellKey, own: &[Sample], measure: Measure) -> Option<String> {
         Some(rebuild.elapsed.as_secs() / sample.last_done.as_secs().max(1e-9))
     })?;
     let is_workload = key.processes > 0 && measure != Measure::Rebuild;
-    (is_workload && done >= 1.0 && shorter < 1.0)
+    // What rounds to all of the run went on beside a rebuild for as much as anybody could tell.
+    (is_workload && done >= 1.0 && shorter < NEARLY_ALL)
         .then(|| format!("the rebuild ended after {:.0} % of the run", shorter * 100.0))
 }
 

@@ -122,6 +122,11 @@ fn notes_say_what_share_an_estimate_is_from() {
     // A rebuild that ends with the run or after it ran beside all of it.
     let whole = results(&study, |_| seconds(100, 1.0));
     assert!(whole.cells.iter().all(|cell| cell.note.is_none()));
+    let nearly = results(&study, |_| Rebuild { elapsed: Nanos(99_600_000_000), done: 1.0 });
+    assert!(nearly.cells.iter().all(|cell| cell.note.is_none()), "never \"100 % of the run\"");
+    assert!(!nearly.warnings.iter().any(|one| one.contains("went on without one")));
+    let most = results(&study, |_| Rebuild { elapsed: Nanos(99_400_000_000), done: 1.0 });
+    assert!(most.warnings.iter().any(|one| one.contains("after 99 % of the run")));
 }
 
 /// A time that reports call unknown is no baseline, and has no verdict in JSON and CSV either.
@@ -155,7 +160,10 @@ fn nothing_is_compared_with_a_rebuild_that_is_unknown() {
             assert!(!cell.as_good_as_best && cell.verdict.is_none(), "{unknown}: {cell:?}");
             let is_known = |one: &f64| one.abs() < 1e-9;
             assert!(cell.percent_vs_baseline.is_none_or(|one| is_known(&one)), "{cell:?}");
-            assert_eq!(cell.percent_vs_baseline.is_some(), unknown == 1 && cell.layout == "raid5(4)");
+            assert_eq!(
+                cell.percent_vs_baseline.is_some(),
+                unknown == 1 && cell.layout == "raid5(4)"
+            );
         }
         let read = Results::from_json(&told.to_json().expect("JSON")).expect("a document");
         assert_eq!(read, told, "what is written is what is read");

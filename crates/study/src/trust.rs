@@ -109,11 +109,13 @@ fn unlike_the_lab(study: &Study, layout: &NamedLayout) -> Option<&'static str> {
         return Some("logs of partial parity and journals were not compared");
     }
     let groups = std::iter::once(&layout.drives).chain(&layout.each);
-    let is_known = |group: &usize| match study.drives.get(*group).map(|drives| &drives.source) {
-        Some(DriveSource::Model(name)) => is_of_the_lab(name),
-        _ => false,
-    };
-    (!groups.into_iter().all(is_known)).then_some("drives of this kind were not compared")
+    groups.into_iter().find_map(|group| match study.drives.get(*group).map(|one| &one.source) {
+        Some(DriveSource::Model(name)) if is_of_the_lab(name) => None,
+        Some(DriveSource::Model(name)) if !builtin().iter().any(|(known, _)| known == name) => {
+            Some("a drive file of your own, which nobody has looked at")
+        }
+        _ => Some("drives of this kind were not compared"),
+    })
 }
 
 /// Whether cells have drives of the kind: hard disks, and SSDs behind SATA. How near a drive is to a real one is

@@ -101,6 +101,8 @@ fn what_no_cell_is_like_was_not_checked_and_the_reason_is_given() {
         ("", nas, "level = \"raid3\"\nmembers = 3", "the level"),
         ("", nas, "level = \"raid1+0\"\narrays = 2\nmembers = 4", "the level"),
         ("", "ssd-nvme4-2tb", RAID5, "drives of this kind"),
+        // It may well be a hard disk, which were compared.
+        (MD, "mine.toml", RAID5, "a drive file of your own"),
         ("", nas, "level = \"raid5\"\nmembers = 4\nconsistency = \"ppl\"", "partial parity"),
         ("filesystem = \"ext3\"", nas, RAID5, "no cells on ext3"),
         (

@@ -4,7 +4,7 @@ use raidlab_results::document::{Cell, Clock, Verdict};
 
 use crate::conclusion::MOST_MORE_ROUNDS;
 use crate::number;
-use crate::view::{ROUNDS_FOR_INTERVAL, View, half_range};
+use crate::view::{View, half_range};
 
 /// A cell whose half range is above this many percent of its median is worth a remark.
 const WIDE_PERCENT: f64 = 10.0;
@@ -46,10 +46,15 @@ fn wide(view: &View<'_>) -> Option<String> {
     let spreads = view.cells().filter_map(|cell| half_range(cell).map(|half| (cell, half)));
     let wide: Vec<(&Cell, f64)> = spreads.filter(|(_, half)| *half > WIDE_PERCENT).collect();
     let (cell, half) = wide.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
-    let more = (cell.samples.len() * 2).max(ROUNDS_FOR_INTERVAL * 2);
+    // The range of more rounds is never narrower.
     let what_to_do = match view.results.clock {
-        Clock::Real => format!("Stop what else uses these drives, or use --rounds {more}."),
-        Clock::Virtual => format!("Use --rounds {more} or a larger --size."),
+        Clock::Real => {
+            "Stop what else uses these drives, or use a larger --size; more rounds make intervals narrower, \
+                        not this."
+        }
+        Clock::Virtual => {
+            "A larger --size varies less; more rounds make intervals narrower, not this."
+        }
     };
     Some(format!(
         "{} by more than ±{WIDE_PERCENT} % between rounds, most of all {} ({}). {what_to_do}",

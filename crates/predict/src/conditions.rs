@@ -42,12 +42,11 @@ impl Conditions {
 
     /// The drives of each group.
     pub fn drives(modelled: &Modelled<'_>) -> BTreeMap<String, String> {
-        let groups = modelled.study().drives.iter().zip(modelled.drives());
-        let drives = groups.map(|(group, drive)| {
-            (
-                format!("drives {}", group.name),
-                format!("{} x {} ({})", group.count, drive.title, drive.name),
-            )
+        let study = modelled.study();
+        let groups = study.drives.iter().zip(modelled.drives()).enumerate();
+        let drives = groups.map(|(at, (group, drive))| {
+            let title = format!("{} ({})", drive.title, drive.name);
+            (format!("drives {}", group.name), study.drives_in_words(at, &title))
         });
         drives.collect()
     }

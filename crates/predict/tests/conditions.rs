@@ -245,3 +245,22 @@ fn what_fits_the_media_caches_of_shingled_drives_is_said() {
     let none: [String; 0] = [];
     assert_eq!(of_caches("smr-8tb-5400", "kind = \"random-read\", size = \"64KiB\""), none);
 }
+
+/// Five drives are simulated where four are members and the journal has one of its own.
+#[test]
+fn a_journals_own_drive_is_counted() {
+    let said = |members: u16| {
+        let journal = format!(
+            "{{ level = \"raid5\", members = {members}, drives = \"d\", consistency = \"journal\" }}"
+        );
+        let study = study("", &journal, READ);
+        Conditions::of(&modelled(&study)).host["drives d"].clone()
+    };
+    let title = "4 x 8 TB 7,200 rpm NAS drive (Ultrastar 7K8 class) (nas-8tb-7200)";
+    let more = said(4);
+    assert!(
+        more.starts_with(&format!("{title}, and one more for the journal of raid5(4)")),
+        "{more}"
+    );
+    assert_eq!(said(3), title, "one of the four is the journal's");
+}

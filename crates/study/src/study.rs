@@ -8,7 +8,9 @@ use std::str::FromStr;
 use raidlab_core::geometry::Geometry;
 use raidlab_core::layout::is_same_name;
 use raidlab_core::policy::ReadPolicy;
-use raidlab_core::{Layout, MemberIndex, SECTOR_BYTES, Sector, Sectors, Settings, Size};
+use raidlab_core::{
+    Consistency, Layout, MemberIndex, SECTOR_BYTES, Sector, Sectors, Settings, Size,
+};
 use raidlab_models::host::{FilesystemKind, HostSpec, Kernel, Processor};
 use raidlab_models::{ControllerSpec, LinkSpec, Scheduler};
 use raidlab_workload::{Setting, WorkloadError, WorkloadErrorKind, WorkloadSpec};
@@ -476,6 +478,30 @@ impl Study {
         }
         let with_spares = self.layouts.iter().filter(|layout| layout.spares > 0);
         with_spares.map(|layout| layout.name.as_str()).collect()
+    }
+
+    /// The layouts whose journal lies on a drive of a group beyond those that it says it has.
+    pub fn journals_beyond(&self, group: usize) -> Vec<&str> {
+        let of = |layout: &&NamedLayout| {
+            let members = 0..usize::from(layout.layout.drives());
+            let taken = members.filter(|place| layout.group(*place) == group).count();
+            let available = usize::from(self.drives[group].count);
+            matches!(layout.settings.consistency, Consistency::Journal { .. })
+                && layout.drives == group
+                && taken + usize::from(layout.spares) + 1 > available
+        };
+        self.layouts.iter().filter(of).map(|layout| layout.name.as_str()).collect()
+    }
+
+    /// The drives of a group in words: how many, and one more where a journal needs it.
+    pub fn drives_in_words(&self, group: usize, title: &str) -> String {
+        let count = self.drives[group].count;
+        match self.journals_beyond(group).as_slice() {
+            [] => format!("{count} x {title}"),
+            names => {
+                format!("{count} x {title}, and one more for the journal of {}", names.join(", "))
+            }
+        }
     }
 
     /// The indices of the baseline's layouts.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
-use raidlab_study::{DriveSource, Study, cells, did_you_mean, replay};
+use raidlab_study::{DriveSource, Drives, Study, cells, did_you_mean, replay};
 
 use serde_json::json;
 
@@ -176,5 +176,15 @@ fn amount(study: &Study) -> String {
         (least, most) if least == most => format!("{least} rounds"),
         (least, most) => format!("{least} to {most} rounds"),
     };
-    format!("{layouts} layouts, {workloads} workloads, {} cells, {rounds}", cells(study).len())
+    let cells = cells(study).len();
+    let journals = (0..study.drives.len()).map(|group| (group, study.journals_beyond(group)));
+    let journals = journals.filter(|(_, layouts)| !layouts.is_empty()).map(|(group, layouts)| {
+        let Drives { name, count, .. } = &study.drives[group];
+        format!(
+            "; one more drive than the {count} of `{name}` for the journal of {}",
+            layouts.join(", ")
+        )
+    });
+    let journals: String = journals.collect();
+    format!("{layouts} layouts, {workloads} workloads, {cells} cells, {rounds}{journals}")
 }

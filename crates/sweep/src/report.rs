@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use raidlab_core::Size;
 use raidlab_results::Better;
 
 use crate::error::SweepError;
@@ -97,9 +98,26 @@ impl Mean {
         self.logs += libm::log(value);
     }
 
+    fn with(self, other: Self) -> Self {
+        Self { count: self.count + other.count, logs: self.logs + other.logs }
+    }
+
     fn value(self) -> f64 {
         libm::exp(self.logs / self.count as f64)
     }
+}
+
+/// Values in their order: numbers and sizes by how much they are, then texts.
+fn by_size(values: &BTreeMap<String, Mean>) -> Vec<(&str, Mean)> {
+    let mut all: Vec<(&str, Mean)> =
+        values.iter().map(|(value, mean)| (value.as_str(), *mean)).collect();
+    let amount = |text: &str| {
+        let size = || text.parse::<Size>().ok().map(|size| size.0 as f64);
+        text.parse::<f64>().ok().or_else(size).unwrap_or(f64::INFINITY)
+    };
+    // Of equals the texts' order stays.
+    all.sort_by(|one, other| amount(one.0).total_cmp(&amount(other.0)));
+    all
 }
 
 impl Report {
@@ -146,8 +164,10 @@ impl Report {
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
         };
+        // What changes nothing of this layout has no part in how its figures are told apart.
+        let own = row.keys.iter().filter(|(name, _)| !row.of_others.contains(name));
         let keys: Vec<(String, String)> =
-            row.keys.iter().map(|(name, value)| (name.clone(), key(value))).collect();
+            own.map(|(name, value)| (name.clone(), key(value))).collect();
         let is_better = match (&shown.best, shown.better) {
             (None, _) => true,
             (Some((best, ..)), Better::Higher) => figure.median > *best,
@@ -157,7 +177,9 @@ impl Report {
             let with: Vec<String> =
                 keys.iter().map(|(name, value)| format!("{name} = {value}")).collect();
             let note = row.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
-            let what = format!("{layout}, point {}: {}{note}", row.point, with.join(", "));
+            let with =
+                if with.is_empty() { String::new() } else { format!(": {}", with.join(", ")) };
+            let what = format!("{layout}, point {}{with}{note}", row.point);
             shown.best = Some((figure.median, figure.ci95, what));
         }
         for (name, value) in keys.into_iter().chain([("layout".to_owned(), layout)]) {
@@ -222,8 +244,8 @@ impl Report {
                 to,
                 "| key | value | cells | geometric mean | against all |\n|---|---|---|---|---|"
             );
-            let line = |to: &mut String, key: &str, value: &str, mean: Mean| {
-                let ratio = (mean.value() / shown.all.value() - 1.0) * 100.0;
+            let line = |to: &mut String, (key, value): (&str, &str), mean: Mean, all: Mean| {
+                let ratio = (mean.value() / all.value() - 1.0) * 100.0;
                 let value = value.replace('|', "\\|");
                 let _ = writeln!(
                     to,
@@ -232,14 +254,20 @@ impl Report {
                     figure(mean.value())
                 );
             };
-            line(to, "all", "", shown.all);
+            line(to, ("all", ""), shown.all, shown.all);
             for (key, values) in &shown.keys {
                 match values.len() {
                     1 => {}
                     count if count > MOST_VALUES => {
                         let _ = writeln!(to, "| {key} | more than {MOST_VALUES} values | | | |");
                     }
-                    _ => values.iter().for_each(|(value, mean)| line(to, key, value, *mean)),
+                    _ => {
+                        // Of a key of one layout that layout's cells are all.
+                        let all = values.values().copied().reduce(Mean::with).unwrap_or_default();
+                        for (value, mean) in by_size(values) {
+                            line(to, (key, value), mean, all);
+                        }
+                    }
                 }
             }
         }

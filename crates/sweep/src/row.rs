@@ -24,6 +24,10 @@ pub struct Row<'a> {
     /// What the sweep set.
     #[serde(serialize_with = "map")]
     pub keys: &'a [(String, Value)],
+    /// Those of them that are of another layout's, so that they change nothing of this cell; absent where there are
+    /// none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub of_others: Vec<&'a str>,
     /// The layout.
     pub layout: Option<&'a str>,
     /// The workload.
@@ -92,6 +96,7 @@ impl<'a> Row<'a> {
             part: place.0,
             parts: place.1,
             keys,
+            of_others: Vec::new(),
             layout: None,
             workload: None,
             processes: None,
@@ -155,6 +160,8 @@ pub(crate) struct ReadRow {
     pub(crate) cell: String,
     pub(crate) point: u64,
     pub(crate) keys: BTreeMap<String, serde_json::Value>,
+    #[serde(default)]
+    pub(crate) of_others: Vec<String>,
     pub(crate) layout: Option<String>,
     pub(crate) workload: Option<String>,
     pub(crate) processes: Option<u32>,

@@ -504,6 +504,56 @@ fn a_report_has_the_best_and_geometric_means() {
     }
 }
 
+/// Values stand by size, and a key of one layout has that layout's cells only, each against all of these.
+#[test]
+fn a_report_has_values_by_size_and_keys_by_the_layouts_they_are_of() {
+    let row = |at: u64, chunk: &str, median: f64| line(at, chunk, "higher", median, 0.0);
+    let text = report(&[row(0, "1MiB", 1.0), row(1, "256KiB", 1.0), row(2, "16KiB", 1.0)]);
+    let places = ["16KiB", "256KiB", "1MiB"].map(|chunk| text.find(&format!("| {chunk} | 1 |")));
+    assert!(places.is_sorted() && places[0].is_some(), "{text}");
+    let of_second = |at: u64, members: u64, is_second: bool, median: f64| {
+        let keys = format!(
+            "\"keys\":{{\"layouts[1].members\":{members}}}{}",
+            if is_second { "" } else { ",\"of_others\":[\"layouts[1].members\"]" }
+        );
+        let layout = if is_second { "\"layout\":\"raid6\"" } else { "\"layout\":\"raid5\"" };
+        row(at, "64K", median)
+            .replace("\"keys\":{\"layouts.chunk\":\"64K\"}", &keys)
+            .replace("\"layout\":\"raid5(4)\"", layout)
+    };
+    let text = report(&[
+        of_second(0, 4, false, 900.0),
+        of_second(0, 4, true, 100.0),
+        of_second(1, 16, false, 900.0),
+        of_second(1, 16, true, 400.0),
+    ]);
+    let (four, sixteen) = (
+        text.find("| layouts[1].members | 4 | 1 | 100.0 | -50.0 % |"),
+        text.find("| layouts[1].members | 16 | 1 | 400.0 | +100.0 % |"),
+    );
+    assert!(four.is_some() && four < sixteen, "{text}");
+    assert!(text.contains("with raid5, point 0\n"), "nothing that was swept is its own: {text}");
+    assert!(text.contains("| layout | raid5 | 2 | 900.0 |"), "{text}");
+}
+
+/// Rows tell which keys are of another layout, by its number and by its name.
+#[test]
+fn rows_name_the_keys_of_other_layouts() {
+    let text = STUDY.replace(
+        "key = \"layouts.chunk\"\nvalues = [\"64KiB\", \"512KiB\"]",
+        "key = \"layouts[1].chunk\"\nvalues = [\"64KiB\"]",
+    );
+    assert_ne!(text, STUDY);
+    let rows = rows("of-others", &text, 1);
+    for row in &rows {
+        let of_others = row.get("of_others");
+        let is_second = row["layout"].as_str().expect("a name").starts_with("raid5");
+        let expected = serde_json::json!(["layouts[1].chunk"]);
+        assert_eq!(of_others, (!is_second).then_some(&expected), "{row}");
+    }
+    assert!(rows.iter().any(|row| row.get("of_others").is_none()), "{rows:?}");
+}
+
 #[test]
 fn a_report_names_errors_and_keys_of_too_many_values() {
     let failed = |point: u64, error: &str| {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 #: Keys of a row that become columns of other names.
-_TABLES = ("keys", "metrics", "latency_ms", "members", "bottleneck", "settings")
+_TABLES = ("keys", "of_others", "metrics", "latency_ms", "members", "bottleneck", "settings")
 
 Directories = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 

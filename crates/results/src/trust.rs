@@ -78,7 +78,7 @@ pub enum Members {
 pub enum Access {
     /// To random places.
     Random,
-    /// One behind the other, in one file or in several.
+    /// One behind the other, in one file or in several; on a filesystem also files that are made or read whole.
     InOrder,
 }
 
@@ -205,6 +205,8 @@ impl Traits {
             }),
             self.access.map(|access| match access {
                 Access::Random => "random places",
+                // Files that are made or unpacked were compared with those that are copied.
+                Access::InOrder if self.filesystem == Some(true) => "in order or by files",
                 Access::InOrder => "in order",
             }),
             word(self.writes, "writing", "reading only"),
@@ -380,7 +382,15 @@ mod tests {
             writes: Some(false),
         };
         assert_eq!(all.iter().find(|group| group.has(own)), Some(&own));
-        assert_eq!(own.name(), "on a filesystem, a member lost, in order, reading only");
+        assert_eq!(
+            own.name(),
+            "on a filesystem, a member lost, in order or by files, reading only"
+        );
+        let raw = Traits { filesystem: Some(false), ..own };
+        assert_eq!(raw.name(), "raw arrays, a member lost, in order, reading only");
+        for group in &Trust::recorded().groups {
+            assert_eq!(group.name, group.traits.name());
+        }
         let having: Vec<&Traits> = all.iter().filter(|group| group.has(own)).collect();
         let narrowed = |of: &Traits| {
             [

@@ -3,8 +3,8 @@
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Consistency, Level};
 use raidlab_models::builtin;
-use raidlab_results::Cell;
 use raidlab_results::trust::{Access, CellTrust, GroupRow, Members, Traits, Trust};
+use raidlab_results::{Bottleneck, Cell};
 
 use crate::matrix::CellKey;
 use crate::study::{DriveSource, NATIVE, NamedLayout, State, Study, not_modelled};
@@ -17,6 +17,18 @@ pub(crate) fn of(study: &Study, key: &CellKey, wrote: bool, first: bool, cell: &
             "not checked against a kernel: only the first figure of each workload was compared";
         if first { Ok(group) } else { Err(alone.to_owned()) }
     });
+    if let (Ok(group), Some(what)) = (&group, unlike_its_group(study, key, cell)) {
+        // What the model cannot tell of others is not told of it either.
+        let floor = match group.floor_percent {
+            Some(floor) => format!("; differences below {floor} % are not resolved, as of others"),
+            None => "; no difference is resolved, as of others".to_owned(),
+        };
+        return CellTrust {
+            not_checked: Some(format!("not checked against a kernel: {what}{floor}")),
+            floor_percent: group.floor_percent,
+            ..CellTrust::default()
+        };
+    }
     match group {
         Err(reason) => CellTrust { not_checked: Some(reason), ..CellTrust::default() },
         Ok(group) => CellTrust {
@@ -31,6 +43,38 @@ pub(crate) fn of(study: &Study, key: &CellKey, wrote: bool, first: bool, cell: &
             floor_percent: group.floor_percent,
         },
     }
+}
+
+/// Busiest for this share of the time or more, the processor sets the pace.
+const BUSY: f64 = 0.9;
+
+/// What keeps a figure from being like those of its group.
+fn unlike_its_group(study: &Study, key: &CellKey, cell: &Cell) -> Option<&'static str> {
+    let computes = |one: &Bottleneck| one.resource == "cpu" && one.busy >= BUSY;
+    if cell.bottleneck.as_ref().is_some_and(computes) {
+        return Some("the processor sets the pace, and in the lab computing takes no time");
+    }
+    let kind = key.workload(study)?.workload.kind();
+    (!is_drawn(kind)).then_some("workloads of this kind were not compared")
+}
+
+/// Kinds of workload that drawn cells have.
+const DRAWN: [&str; 9] = [
+    "dd-write",
+    "dd-read",
+    "random-read",
+    "random-write",
+    "dd",
+    "cp-null",
+    "small-files",
+    "tar-xf",
+    "fio",
+];
+/// Programs of which they have one version.
+const DRAWN_PROGRAMS: [&str; 2] = ["bonnie-", "tiobench-"];
+
+fn is_drawn(kind: &str) -> bool {
+    DRAWN.contains(&kind) || DRAWN_PROGRAMS.iter().any(|program| kind.starts_with(program))
 }
 
 /// What the model cannot tell of some cells that are compared, as a ratio less 1; with each whether anything is

@@ -117,3 +117,41 @@ fn what_no_cell_is_like_was_not_checked_and_the_reason_is_given() {
         assert!(said.contains(what), "{third}: {said}");
     }
 }
+
+/// Computing takes no time in the lab: a figure that only the processor holds back was not checked there, however many
+/// cells its group has. Nor was a workload that no cell has.
+#[test]
+fn what_the_lab_cannot_judge_was_not_checked() {
+    struct Computes;
+    impl Runner for Computes {
+        type Error = String;
+
+        fn run(&mut self, key: &CellKey, _: u32, _: u64) -> Result<Sample, String> {
+            let (resource, busy) = [("cpu", 0.95), ("cpu", 0.5), ("member 0", 1.0)][key.layout];
+            Ok(Sample { bottleneck: Some((resource.to_owned(), busy)), ..sample(800_000.0) })
+        }
+    }
+    let told = |study: &Study| {
+        let samples = run_rounds(study, &mut Computes, &mut on).expect("runs");
+        let none = BTreeMap::new;
+        let capacities = [Sectors(1 << 20); 3];
+        let found =
+            summarise(study, &samples, Clock::Virtual, none(), none(), Vec::new(), &capacities);
+        [0, 1, 2].map(|layout| first(&found, layout).trust.clone().expect("modelled").not_checked)
+    };
+    let is_known = study(MD, "nas-8tb-7200", RAID5);
+    let [computes, half, drive] = told(&is_known);
+    assert!(computes.expect("a reason").contains("the processor sets the pace"));
+    assert_eq!([half, drive], [None, None]);
+    let other = study(&format!("filesystem = \"ext4\"\n{MD}"), "nas-8tb-7200", RAID5);
+    let other = |kind: &str| {
+        let text = format!("kind = \"{kind}\"\n");
+        let mut other = other.clone();
+        let parameters = raidlab_workload::Parameters::new([("size", "4MiB")]).expect("one");
+        other.workloads[0].workload = raidlab_workload::make(kind, parameters).expect(&text);
+        told(&other)[2].clone()
+    };
+    assert_eq!(other("dd-write"), None);
+    let said = other("hdparm-T").expect("no cell has it");
+    assert!(said.contains("workloads of this kind were not compared"), "{said}");
+}

@@ -5,10 +5,10 @@
 mod made;
 
 use raidlab_core::{Layout, Level, Sector, Sectors};
-use raidlab_metadata::Source;
 use raidlab_metadata::geom::Creation;
 use raidlab_metadata::lvm::{Extent, Group, Older, Untold, Volume, look};
 use raidlab_metadata::md::{Allowed, Cannot, Role, Why, assemble, inspect};
+use raidlab_metadata::{Source, Unreadable};
 
 use made::{
     AREA, Disk, Dm, EXTENT, Made, ROOM, START, assembled, found, group, id, members, physical, put,
@@ -79,6 +79,45 @@ fn a_text_is_read_wherever_its_ring_begins() {
         );
         assert_eq!((seen.id, seen.areas), (id(2).1, 1));
     }
+}
+
+/// A device that counts what is read of it.
+struct Counting(Disk, u64);
+
+impl Source for Counting {
+    fn sectors(&self) -> Sectors {
+        self.0.sectors()
+    }
+
+    fn logical_block(&self) -> u32 {
+        self.0.logical_block()
+    }
+
+    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
+        self.1 += into.len() as u64;
+        self.0.read(at, into)
+    }
+}
+
+/// A label that names one area again and again has one, and its text, which may be long, is read once.
+#[test]
+fn an_area_that_is_named_often_is_read_once() {
+    let text = Made::raid5().text();
+    let named = |times: usize| {
+        let mut bytes = physical(1, &text, 600).0;
+        for number in 0..times {
+            put(&mut bytes, 616 + 16 * number, &(AREA as u64).to_le_bytes());
+            put(&mut bytes, 624 + 16 * number, &(ROOM as u64).to_le_bytes());
+        }
+        seal(&mut bytes);
+        let mut disk = Counting(Disk(bytes), 0);
+        let seen = look(&mut disk).expect("a label");
+        assert!(seen.group.is_some() && seen.damaged.is_empty(), "{seen:?}");
+        (seen.areas, disk.1)
+    };
+    let once = named(1);
+    assert_eq!(once.0, 1);
+    assert_eq!(named(16), once);
 }
 
 #[test]

@@ -101,13 +101,27 @@ impl Seen {
     }
 }
 
-/// CRC-32 of the usual polynomial, begun with LVM's number and not inverted.
-pub(super) fn checksum(bytes: impl IntoIterator<Item = u8>) -> u32 {
-    bytes.into_iter().fold(0xf597_a6cf, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
-            crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 }
-        })
-    })
+/// What a byte adds to a CRC-32 of the usual polynomial. A text may have 64 MiB.
+const CRC: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
+/// CRC-32, begun with LVM's number and not inverted.
+pub(super) fn checksum(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| crc >> 8 ^ CRC[(crc as u8 ^ byte) as usize];
+    bytes.iter().fold(0xf597_a6cf, step)
 }
 
 /// An identity as LVM prints it: with hyphens. What is no such identity has none.
@@ -152,7 +166,7 @@ pub fn look(device: &mut dyn Source) -> Option<Seen> {
         seen.damaged.push(Damaged { what: "the label", at, damage });
         Some(seen.clone())
     };
-    let (stored, computed) = (u32_at(sector, 16), checksum(sector[20..].iter().copied()));
+    let (stored, computed) = (u32_at(sector, 16), checksum(&sector[20..]));
     if stored != computed {
         return damage(Damage::Checksum { stored, computed });
     }
@@ -168,7 +182,13 @@ pub fn look(device: &mut dyn Source) -> Option<Seen> {
     let places = (head + 40..SECTOR - 15).step_by(16);
     let mut places = places.map(|at| (u64_at(sector, at), u64_at(sector, at + 8)));
     let data = places.by_ref().take_while(|(at, _)| *at != 0).count();
-    let areas: Vec<_> = places.take_while(|(at, _)| *at != 0).take(MOST_AREAS).collect();
+    // One place named often is one area, whose text is read once.
+    let mut areas = Vec::new();
+    for place in places.take_while(|(at, _)| *at != 0).take(MOST_AREAS) {
+        if !areas.contains(&place) {
+            areas.push(place);
+        }
+    }
     seen.areas = if data > MOST_AREAS { 0 } else { areas.len() };
     for (at, size) in areas.into_iter().take(seen.areas) {
         match area(device, at, size) {
@@ -196,7 +216,7 @@ enum Held {
 fn area(device: &mut dyn Source, at: u64, size: u64) -> Result<Held, Damaged> {
     let broken = |damage| Damaged { what: "the area of metadata", at, damage };
     let head = bytes(device, at, HEAD).ok_or_else(|| broken(Damage::Unreadable))?;
-    let (stored, computed) = (u32_at(&head, 0), checksum(head[4..].iter().copied()));
+    let (stored, computed) = (u32_at(&head, 0), checksum(&head[4..]));
     if stored != computed {
         return Err(broken(Damage::Checksum { stored, computed }));
     }
@@ -225,7 +245,7 @@ fn area(device: &mut dyn Source, at: u64, size: u64) -> Result<Held, Damaged> {
         let rest = at.checked_add(HEAD).and_then(|from| bytes(device, from, len - to_end));
         all.extend(rest.ok_or_else(|| broken(Damage::Unreadable))?);
     }
-    let computed = checksum(all.iter().copied());
+    let computed = checksum(&all);
     if stored != computed {
         return Err(broken(Damage::Checksum { stored, computed }));
     }

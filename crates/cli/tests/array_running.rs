@@ -274,7 +274,11 @@ fn an_overlay_keeps_all_that_is_written() {
     assert!(harness.bytes(&devices) == before);
     let run = harness.assemble(&devices, &["--overlay", &overlay]);
     assert!(harness.status().contains("\"missing\": 1"), "what was recorded is found");
+    drop(run);
+    let run = harness.assemble(&devices, &["--overlay", &overlay]);
+    assert!(harness.status().contains("\"missing\": 1"), "also when it is killed");
     harness.stop(run);
+    assert!(harness.bytes(&devices) == before);
     cut_short(&harness, &devices, &overlay);
     let other = harness.assembling(&["1", "0"], &["--overlay", &overlay]).output().unwrap();
     assert_eq!(other.status.code(), Some(2), "the overlay of other devices");

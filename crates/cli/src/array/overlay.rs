@@ -4,10 +4,13 @@
 //! | head: which devices, how long | maps: a bit for each 4 KiB of each device | blocks, in place, sparse |
 //! ```
 //!
+//! Of a map only the pages are kept and written in which bits are set: a large device costs what is written to it.
+//!
 //! Fault model: the power may go at any moment, the disk of the file may be full. Why it is safe: a bit is written
 //! only at a flush, when what it stands for is durable; so a block is the device's or whole. The devices are open for
-//! reading only. Tests: `tests/array/running.rs`.
+//! reading only. Tests: here, and `tests/array_running.rs`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -17,6 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use raidlab_core::contract::{IoOp, IoOutcome};
 use raidlab_core::{Sector, Sectors};
 use raidlab_engine::{Member, MemberRequest, MemberStore, ReadHold};
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
 
 use super::disk::{Disk, LOOKED_AT};
 use crate::failure::Failure;
@@ -24,7 +29,7 @@ use raidlab_metadata::Source;
 use raidlab_metadata::md::{Inspected, inspect};
 
 const MAGIC: &[u8; 16] = b"raidlab overlay2";
-/// Bytes of a block, of the head, and what maps are rounded to.
+/// Bytes of a block, of the head, and of a page of a map, in which they are read and written.
 const BLOCK: u64 = 4096;
 /// What ranges of zeroes are written from.
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
@@ -45,15 +50,75 @@ struct Overlay {
     failed: Option<String>,
 }
 
+/// A page of a map: a bit for each of the blocks of 128 MiB.
+type Page = Box<[u8; BLOCK as usize]>;
+
 /// What of a device stands in the file.
 #[derive(Debug)]
 struct Map {
-    bits: Vec<u8>,
-    /// Where its map and its blocks stand.
+    /// Its pages that have a bit.
+    pages: BTreeMap<u64, Page>,
+    /// Where its map and its blocks stand, and the bytes of the map.
     at: u64,
     blocks: u64,
-    /// Bits were set that are not durable yet.
-    is_dirty: bool,
+    len: u64,
+    /// Pages with bits that are not durable yet.
+    dirty: BTreeSet<u64>,
+}
+
+impl Map {
+    /// The page of a block's bit, its byte there, and the bit.
+    const fn place(block: u64) -> (u64, usize, u8) {
+        (block / (BLOCK * 8), (block / 8 % BLOCK) as usize, 1 << (block % 8))
+    }
+
+    fn has(&self, block: u64) -> bool {
+        let (page, byte, bit) = Self::place(block);
+        self.pages.get(&page).is_some_and(|bits| bits[byte] & bit != 0)
+    }
+
+    fn set(&mut self, block: u64) {
+        let (page, byte, bit) = Self::place(block);
+        let bits = self.pages.entry(page).or_insert_with(|| Box::new([0; BLOCK as usize]));
+        if bits[byte] & bit == 0 {
+            bits[byte] |= bit;
+            self.dirty.insert(page);
+        }
+    }
+
+    /// What stands of it in the file; what is a hole there has no bit.
+    fn read(&mut self, file: &File) -> io::Result<()> {
+        let mut from = self.at;
+        while let Some((start, end)) = data(file, from, self.at + self.len)? {
+            for number in (start - self.at) / BLOCK..(end - self.at).div_ceil(BLOCK) {
+                let mut bits: Page = Box::new([0; BLOCK as usize]);
+                file.read_exact_at(&mut bits[..], self.at + number * BLOCK)?;
+                if bits.iter().any(|byte| *byte != 0) {
+                    self.pages.insert(number, bits);
+                }
+            }
+            from = end;
+        }
+        Ok(())
+    }
+}
+
+/// The first bytes of a range of a file that are no hole; all of them where the filesystem does not tell.
+fn data(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+    if from >= end {
+        return Ok(None);
+    }
+    let start = match rustix::fs::seek(file, SeekFrom::Data(from)) {
+        Ok(start) => start,
+        Err(Errno::NXIO) => return Ok(None),
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(Some((from, end))),
+        Err(error) => return Err(error.into()),
+    };
+    if start >= end {
+        return Ok(None);
+    }
+    let hole = rustix::fs::seek(file, SeekFrom::Hole(start))?;
+    Ok(Some((start, hole.min(end))))
 }
 
 /// A device with what was written to it.
@@ -87,18 +152,19 @@ pub(super) fn open(paths: &[PathBuf], overlay: &Path) -> Result<Vec<Member>, Fai
         }
     }
     let known = known(&file, overlay)?;
-    let held = hold(paths, &disks).inspect_err(|_| {
+    let made = |_: &Failure| {
         if known.is_none() {
             let _ = std::fs::remove_file(overlay);
         }
-    })?;
+    };
+    let held = hold(paths, &disks).inspect_err(made)?;
     let failed_below = |error| Failure::failed(format!("an overlay's members: {error}"));
     let head = head(&mut disks).map_err(failed_below)?;
     let sizes: Vec<u64> = disks.iter().map(|disk| disk.sectors().bytes()).collect();
-    let maps = match known {
-        None => new_maps(&file, &sizes, &head).map_err(failed)?,
+    let maps = match &known {
+        None => new_maps(&file, &sizes, &head, overlay).inspect_err(made)?,
         Some(known) => {
-            fits(&known, &head, paths, overlay)?;
+            fits(known, &head, paths, overlay)?;
             known_maps(&file, &sizes, overlay)?
         }
     };
@@ -207,34 +273,50 @@ fn identity(found: &Inspected) -> [u8; 16] {
     }
 }
 
-/// Maps without a bit, and where the last block ends.
-fn maps(sizes: &[u64]) -> (Vec<Map>, u64) {
+/// Maps without a bit, and where the last block ends; `None` where no file is so long.
+fn maps(sizes: &[u64]) -> Option<(Vec<Map>, u64)> {
     let mut at = BLOCK;
     let mut maps = Vec::new();
     for size in sizes {
-        let bytes = size.div_ceil(BLOCK).div_ceil(8).next_multiple_of(BLOCK);
-        maps.push(Map { bits: vec![0; bytes as usize], at, blocks: 0, is_dirty: false });
-        at += bytes;
+        let len = size.div_ceil(BLOCK).div_ceil(8).next_multiple_of(BLOCK);
+        maps.push(Map { pages: BTreeMap::new(), at, blocks: 0, len, dirty: BTreeSet::new() });
+        at = at.checked_add(len)?;
     }
     for (map, size) in maps.iter_mut().zip(sizes) {
         map.blocks = at;
-        at += size.next_multiple_of(BLOCK);
+        at = at.checked_add(size.checked_next_multiple_of(BLOCK)?)?;
     }
-    (maps, at)
+    Some((maps, at))
+}
+
+/// An overlay as long as all of its devices, which no file is.
+fn too_long(overlay: &Path) -> Failure {
+    let what = "an overlay is as long as all of its devices together, and no file is that long";
+    Failure::failed(format!("{}: {what}", overlay.display()))
 }
 
 /// A new file gets its length, then its head: one that has a head and is shorter was cut.
-fn new_maps(file: &File, sizes: &[u64], head: &[u8]) -> io::Result<Vec<Map>> {
-    let (maps, end) = maps(sizes);
-    file.set_len(end)?;
-    file.write_all_at(head, 0)?;
+fn new_maps(file: &File, sizes: &[u64], head: &[u8], overlay: &Path) -> Result<Vec<Map>, Failure> {
+    let (maps, end) = maps(sizes).ok_or_else(|| too_long(overlay))?;
+    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", overlay.display()));
+    file.set_len(end).map_err(|error| match error.kind() {
+        // What is no length for the system's calls.
+        io::ErrorKind::InvalidInput => too_long(overlay),
+        io::ErrorKind::FileTooLarge => Failure::failed(format!(
+            "{}: {error}: an overlay is as long as all of its devices together, here {end} bytes, of which it takes \
+             what is written; name a file on a filesystem that has files of that length, such as XFS",
+            overlay.display()
+        )),
+        _ => failed(error),
+    })?;
+    file.write_all_at(head, 0).map_err(failed)?;
     Ok(maps)
 }
 
 /// The maps of a file that is there. What was cut off of it is nowhere: zeroes would be in its place.
 fn known_maps(file: &File, sizes: &[u64], overlay: &Path) -> Result<Vec<Map>, Failure> {
     let failed = |error: io::Error| Failure::failed(format!("{}: {error}", overlay.display()));
-    let (mut maps, end) = maps(sizes);
+    let (mut maps, end) = maps(sizes).ok_or_else(|| too_long(overlay))?;
     let there = file.metadata().map_err(failed)?.len();
     if there < end {
         return Err(Failure::failed(format!(
@@ -244,7 +326,7 @@ fn known_maps(file: &File, sizes: &[u64], overlay: &Path) -> Result<Vec<Map>, Fa
         )));
     }
     for map in &mut maps {
-        file.read_exact_at(&mut map.bits, map.at).map_err(failed)?;
+        map.read(file).map_err(failed)?;
     }
     Ok(maps)
 }
@@ -279,19 +361,22 @@ impl Failed {
 
 impl Overlay {
     fn has(&self, number: usize, block: u64) -> bool {
-        self.maps[number].bits[(block / 8) as usize] >> (block % 8) & 1 == 1
+        self.maps[number].has(block)
     }
 
+    /// Has what was written durable, then the bits that say so. A block that has its bit needs none again.
     fn flush(&mut self) -> io::Result<()> {
         self.sync()?;
-        if self.maps.iter().all(|map| !map.is_dirty) {
+        if self.maps.iter().all(|map| map.dirty.is_empty()) {
             return Ok(());
         }
-        for map in self.maps.iter().filter(|map| map.is_dirty) {
-            self.file.write_all_at(&map.bits, map.at)?;
+        for map in &self.maps {
+            for (number, bits) in map.dirty.iter().filter_map(|one| map.pages.get_key_value(one)) {
+                self.file.write_all_at(&bits[..], map.at + number * BLOCK)?;
+            }
         }
         self.sync()?;
-        self.maps.iter_mut().for_each(|map| map.is_dirty = false);
+        self.maps.iter_mut().for_each(|map| map.dirty.clear());
         Ok(())
     }
 
@@ -355,9 +440,7 @@ impl Layered {
                 overlay.file.write_all_at(&bytes, blocks + start)?;
             }
             overlay.file.write_all_at(&from[done..done + len], blocks + here)?;
-            let map = &mut overlay.maps[self.number];
-            map.bits[(block / 8) as usize] |= 1 << (block % 8);
-            map.is_dirty = true;
+            overlay.maps[self.number].set(block);
             done += len;
         }
         Ok(())
@@ -428,21 +511,22 @@ mod tests {
     /// The system tells of what it could not write once only; the next flush, for whichever member, does not hide it.
     #[test]
     fn a_flush_that_failed_is_not_forgotten() {
-        let dirty = Map { bits: vec![1], at: 0, blocks: BLOCK, is_dirty: true };
+        let (mut dirty, _) = maps(&[BLOCK]).unwrap();
+        dirty[0].set(0);
         let scratch = std::env::temp_dir().join(format!("raidlab-overlay-{}", std::process::id()));
         let open =
             || OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&scratch);
-        let mut overlay = Overlay { file: open().unwrap(), maps: vec![dirty], failed: None };
+        let mut overlay = Overlay { file: open().unwrap(), maps: dirty, failed: None };
         // It takes what is written, and cannot make it durable.
         let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
         let file = std::mem::replace(&mut overlay.file, null);
         assert!(overlay.flush().is_err());
         overlay.file = file;
         assert!(overlay.flush().is_err(), "forgotten");
-        assert!(overlay.maps[0].is_dirty);
+        assert!(!overlay.maps[0].dirty.is_empty());
         overlay.failed = None;
         overlay.flush().unwrap();
-        assert!(!overlay.maps[0].is_dirty);
+        assert!(overlay.maps[0].dirty.is_empty());
         std::fs::remove_file(&scratch).unwrap();
     }
 
@@ -460,11 +544,84 @@ mod tests {
         let paths = [name("below"), name("beside")];
         let base = open(&paths[0]);
         base.write_all_at(bytes, 0).unwrap();
-        let (maps, _) = maps(&[sectors.bytes()]);
+        let (maps, _) = maps(&[sectors.bytes()]).unwrap();
         let overlay = Overlay { file: open(&paths[1]), maps, failed: None };
         let held = ReadHold::take(&base, &paths[0]).unwrap();
         let overlay = Arc::new(Mutex::new(overlay));
         (Layered { base, _held: held, sectors, number: 0, overlay }, paths)
+    }
+
+    /// A flush writes what changed, however long the device is: its map may be gigabytes.
+    #[test]
+    fn what_a_flush_writes_does_not_depend_on_the_size_of_the_device() {
+        let written = |sectors: Sectors| {
+            let (layered, paths) = layered("sizes", &[], sectors);
+            let mut overlay = layered.overlay();
+            overlay.file.set_len(2 * BLOCK).unwrap();
+            layered.write(&mut overlay, 0, &[1; BLOCK as usize]).map_err(|_| "written").unwrap();
+            overlay.flush().unwrap();
+            let length = overlay.file.metadata().unwrap().len();
+            let (mut from, mut sum) = (0, 0);
+            while let Some((start, end)) = data(&overlay.file, from, length).unwrap() {
+                (from, sum) = (end, sum + end - start);
+            }
+            drop(overlay);
+            paths.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+            sum
+        };
+        let small = written(Sectors(8));
+        assert!(small <= 64 << 10, "{small} bytes");
+        assert_eq!(written(Sectors(1 << 29)), small, "256 GiB, whose map is 8 MiB");
+    }
+
+    /// Who is killed finds what was flushed, wherever it lies, and the device's where nothing was.
+    #[test]
+    fn what_was_flushed_is_found_again() {
+        // Blocks of the first page of the map, of the third and of the last.
+        let sectors = Sectors(1 << 21);
+        let last = sectors.bytes() / BLOCK - 1;
+        let (layered, paths) = layered("again", &[], sectors);
+        layered.base.set_len(sectors.bytes()).unwrap();
+        let mut overlay = layered.overlay();
+        let (_, end) = maps(&[sectors.bytes()]).unwrap();
+        overlay.file.set_len(end).unwrap();
+        let blocks = [0, 9, 2 * 32768 + 5, last];
+        for (number, block) in (1..).zip(blocks) {
+            let bytes = [number; BLOCK as usize];
+            layered.write(&mut overlay, block * BLOCK, &bytes).map_err(|_| "written").unwrap();
+            if block != 9 {
+                overlay.flush().unwrap();
+            }
+        }
+        let lost = [10, 3 * 32768, 2 * 32768 + 6];
+        for block in lost {
+            let bytes = [0xff; BLOCK as usize];
+            layered.write(&mut overlay, block * BLOCK, &bytes).map_err(|_| "written").unwrap();
+        }
+        let found = known_maps(&overlay.file, &[sectors.bytes()], &paths[1]).unwrap();
+        overlay.maps = found;
+        for (number, block) in (1..).zip(blocks).chain(lost.map(|block| (0, block))) {
+            let mut read = [0xaa; BLOCK as usize];
+            layered.read(&overlay, block * BLOCK, &mut read).unwrap();
+            assert!(read == [number; BLOCK as usize], "block {block}");
+        }
+        drop(overlay);
+        paths.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    }
+
+    /// Sizes that no file can have are refused, and nothing is taken of the memory for them.
+    #[test]
+    fn devices_that_no_overlay_is_long_enough_for_are_refused() {
+        let sizes = [7 << 60, 7 << 60];
+        let (_, paths) = layered("large", &[], Sectors(8));
+        let file = open(&paths[1]);
+        let failure = new_maps(&file, &sizes, &[0; 16], &paths[1]).unwrap_err();
+        let told = failure.what();
+        assert!(told.contains(paths[1].to_str().unwrap()) && told.contains("as long as"), "{told}");
+        let failure = new_maps(&file, &[7 << 60; 3], &[0; 16], &paths[1]).unwrap_err();
+        let told = failure.what();
+        assert!(told.contains("no file is that long"), "{told}");
+        paths.iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 
     /// A range of zeroes is as long as it is, whatever it is made of.

@@ -104,6 +104,46 @@ fn metadata_do_not_go_back_over_a_filesystem_unasked() {
     }
 }
 
+/// The head of a bitmap has no checksum: whatever it says of its length, no data are saved, and none brought back.
+#[test]
+fn a_damaged_head_of_a_bitmap_brings_no_data_back() {
+    for (version, superblock) in [("1.1", 0), ("1.2", 4096)] {
+        // Bits of 4 MiB, which are beyond the data's start, and of 4 TiB.
+        for (covered, chunk) in [(1_u64 << 42, 64_u32 << 20), (1 << 45, 512)] {
+            let scratch = Scratch::new("array-restore-head");
+            let paths = files(&scratch, &["a", "b"]);
+            let flags = ["--assume-clean", "--bitmap", "internal", "--metadata", version];
+            array(&[&["create", "raid1"][..], &flags].concat(), &paths).good();
+            let read = |path: &str| fs::read(path).unwrap();
+            let mut bytes = read(&paths[0]);
+            let word = |at: usize, len: usize| {
+                bytes[superblock + at..][..len]
+                    .iter()
+                    .rev()
+                    .fold(0, |all, one| all << 8 | *one as usize)
+            };
+            let (data, bitmap) = (word(128, 8) * 512, superblock + word(96, 4) * 512);
+            assert!(bitmap < data && bytes[bitmap..].starts_with(b"bitm"));
+            bytes[bitmap + 40..][..8].copy_from_slice(&covered.to_le_bytes());
+            bytes[bitmap + 52..][..4].copy_from_slice(&chunk.to_le_bytes());
+            bytes[data..].fill(0x11);
+            fs::write(&paths[0], &bytes).unwrap();
+            let saved = scratch.path().join("saved").to_str().unwrap().to_owned();
+            let ran = array(&["dump-metadata", "--to", &saved], &paths[..1]);
+            let kept = read(&format!("{saved}/a"));
+            assert!(kept[data..].iter().all(|byte| *byte == 0), "data were saved");
+            assert!(kept[bitmap..][..4096] == bytes[bitmap..][..4096], "what was saved of it");
+            let words = "which does not fit where it lies: its head may be damaged";
+            assert!(ran.code == Some(0) && ran.stderr.contains(words), "{ran:?}");
+            bytes[data..].fill(0x22);
+            fs::write(&paths[0], &bytes).unwrap();
+            let words = ["restore-metadata", "--destructive", "--from", &saved];
+            array(&words, &paths[..1]).good();
+            assert!(read(&paths[0]) == bytes, "{version}: data were written over");
+        }
+    }
+}
+
 /// No name from a superblock reaches the terminal, or mdadm.conf, as it is there.
 #[test]
 fn names_of_superblocks_are_escaped_wherever_they_are_printed() {

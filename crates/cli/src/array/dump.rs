@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use raidlab_core::SECTOR_BYTES;
 use raidlab_engine::Claim;
 use raidlab_metadata::Source;
-use raidlab_metadata::md::{Aside, BitmapSeen, Inspected, Superblock, inspect};
+use raidlab_metadata::md::{Aside, BitmapSeen, Inspected, LARGEST_BITMAP, Superblock, inspect};
 
 use super::args::{Dump, Restore};
 use super::disk::Disk;
@@ -20,8 +20,12 @@ use crate::output;
 
 /// Bytes by which a bitmap (its magic, version and array) and a log are known.
 const KNOWN_BY: usize = 24;
+/// Bytes that are copied at once.
+const STEP: u64 = 1 << 20;
 
-/// Ranges of a member, in sectors, that hold metadata.
+/// Ranges of a member, in sectors, that hold metadata. None goes on where something else begins, and none but the
+/// superblock begins in the data: what says how long a bitmap is has no checksum, and what stands behind a bitmap would
+/// be written over data when it is brought back.
 fn ranges(found: &Inspected, one: &Superblock) -> Vec<(u64, u64)> {
     let sectors = (one.len() as u64).div_ceil(SECTOR_BYTES);
     let mut ranges = vec![(one.super_offset, sectors)];
@@ -33,15 +37,40 @@ fn ranges(found: &Inspected, one: &Superblock) -> Vec<(u64, u64)> {
     add(one.bad_blocks.offset, u64::from(one.bad_blocks.size));
     match (one.aside, &found.bitmap) {
         (Aside::Bitmap(offset), BitmapSeen::Found(bitmap, _)) => {
-            add(offset, bitmap.sectors().map_or(0, |len| len.0));
+            add(offset, bitmap.sectors().map_or(0, |len| len.min(LARGEST_BITMAP).0));
         }
         (Aside::PartialParity { offset, size }, _) => add(i32::from(offset), u64::from(size)),
         _ => {}
     }
+    let size = if one.size > 0 { one.size.min(one.data_size) } else { one.data_size };
+    let data = one.data_offset..one.data_offset.saturating_add(size);
+    let others = [one.data_offset, found.sectors.0];
+    let starts: Vec<u64> = ranges.iter().map(|(at, _)| *at).chain(others).collect();
+    for (at, len) in ranges.iter_mut().skip(1) {
+        let next = starts.iter().copied().filter(|start| *start > *at).min();
+        let room = next.filter(|_| !data.contains(&*at)).map_or(0, |next| next - *at);
+        *len = room.min(*len);
+    }
     let is_inside =
         |(at, len): &(u64, u64)| at.checked_add(*len).is_some_and(|end| end <= found.sectors.0);
-    ranges.retain(is_inside);
+    ranges.retain(|range| range.1 > 0 && is_inside(range));
     ranges
+}
+
+/// What of a bitmap is not saved, in words: its head may be damaged, which cannot be told from what it says.
+fn left_out(found: &Inspected, one: &Superblock, ranges: &[(u64, u64)]) -> Option<String> {
+    let (Aside::Bitmap(offset), BitmapSeen::Found(bitmap, _)) = (one.aside, &found.bitmap) else {
+        return None;
+    };
+    let said = bitmap.sectors().map_or(0, |len| len.0);
+    let at = one.beside(offset).map_or(0, |at| at.0);
+    let saved = ranges.iter().skip(1).find(|range| range.0 == at).map_or(0, |range| range.1);
+    (saved != said || said == 0).then(|| {
+        format!(
+            "the bitmap at sector {at} says that it takes {said} sectors, which does not fit where it lies: its head \
+             may be damaged; {saved} sectors of it are saved"
+        )
+    })
 }
 
 /// Where what was saved of a member lies.
@@ -84,7 +113,11 @@ pub(super) fn dump(options: &Dump) -> Result<(), Failure> {
         let Some(one) = found.superblock() else {
             return Err(Failure::failed(format!("{}: no md superblock", member.display())));
         };
-        looked.push((disk, ranges(&found, one), found.sectors.bytes()));
+        let ranges = ranges(&found, one);
+        if let Some(what) = left_out(&found, one, &ranges) {
+            output::note(&format!("{}: {what}", member.display()));
+        }
+        looked.push((disk, ranges, found.sectors.bytes()));
     }
     fs::create_dir_all(&options.to).map_err(at(&options.to))?;
     for (number, (path, (disk, ranges, length))) in places.iter().zip(&looked).enumerate() {
@@ -113,9 +146,15 @@ fn save(disk: &Disk, path: &Path, ranges: &[(u64, u64)], length: u64) -> io::Res
 }
 
 fn copy(from: &File, to: &File, at: u64, len: u64) -> io::Result<()> {
-    let mut bytes = vec![0; (len * SECTOR_BYTES) as usize];
-    from.read_exact_at(&mut bytes, at * SECTOR_BYTES)?;
-    to.write_all_at(&bytes, at * SECTOR_BYTES)
+    let (mut at, end) = (at * SECTOR_BYTES, (at + len) * SECTOR_BYTES);
+    let mut bytes = vec![0; STEP.min(end - at) as usize];
+    while at < end {
+        let step = &mut bytes[..STEP.min(end - at) as usize];
+        from.read_exact_at(step, at)?;
+        to.write_all_at(step, at)?;
+        at += step.len() as u64;
+    }
+    Ok(())
 }
 
 /// What stands on a member that is none of the array's metadata, where those are to go.

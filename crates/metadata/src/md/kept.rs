@@ -16,8 +16,8 @@ use crate::{Places, Put, Source};
 const PLACE: u64 = 8;
 /// Bytes of a page of the core's bitmap.
 const PAGE: usize = 8;
-/// Sectors of a bitmap at most: 2^24 bits.
-const MOST_BITMAP: u64 = 4104;
+/// A bitmap is at most so long: of 2^24 bits. Its head, which says how long it is, has no checksum.
+pub const LARGEST_BITMAP: Sectors = Sectors(4104);
 
 /// A bitmap as it stands on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -501,7 +501,7 @@ impl Shadow {
         let mut first = vec![0; 4096];
         device.read(at, &mut first).ok()?;
         let head = Bitmap::parse(&first)?;
-        let len = head.sectors().filter(|len| len.0 <= MOST_BITMAP)?;
+        let len = head.sectors().filter(|len| *len <= LARGEST_BITMAP)?;
         if head.kind != BitmapKind::Plain || head.array != one.bitmap_id() {
             return None;
         }

@@ -40,7 +40,7 @@ pub use inspect::{BitmapSeen, Inspected, LogSeen, Seen, inspect};
 pub(crate) use inspect::{MOST_BITMAP, read};
 pub use join::{Joined, join, keeps_bad_blocks};
 pub use journal::{AddedJournal, Journal, JournalDamage, JournalFound, JournalRow, LoggedRows};
-pub use kept::{Kept, tell_failed};
+pub use kept::{Kept, LARGEST_BITMAP, tell_failed};
 pub use logs::JournalBlock;
 pub use ppl::{Ppl, PplEntry, PplHeader, PplSeen};
 pub use shape::{Obstacle, layout, level_name, word};

@@ -1,7 +1,7 @@
 //! Arrays that are members of arrays, as md and GEOM stack them: which array on the devices is a member of which.
 //!
 //! Devices are put together by the array that their superblocks name. What such an array holds is looked at as a device
-//! is: where it carries a superblock, it is a device of the array that this one names, on any number of floors.
+//! is: where it carries a superblock, it is a device of the array that this one names, on up to [`MOST_FLOORS`] floors.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -14,6 +14,9 @@ use super::open::{Found, parts};
 use crate::failure::Failure;
 
 type ArrayId = [u8; 16];
+
+/// Floors of arrays at most. Each is read through all below it, and a small image may hold thousands.
+const MOST_FLOORS: usize = 8;
 
 /// A device, or an array that is a member.
 #[derive(Clone)]
@@ -144,11 +147,15 @@ fn stack(groups: &mut Vec<Group>, options: &Members) -> Result<(), Failure> {
         let (array, parts) = (groups[index].array, groups[index].parts.clone());
         let found = Found::of(parts, options);
         let content = found.content();
+        let floors = floors(&found);
         groups[index].found = Some(found.clone());
         let Some((above, name)) = content.as_ref().and_then(Inspected::array) else { continue };
         // A copy of one of its own members says nothing of what it is a member of.
         if above == array {
             continue;
+        }
+        if floors >= MOST_FLOORS {
+            return Err(too_many(groups, &groups[index], &name));
         }
         let Some(inspected) = content else { continue };
         // Commands tell it from the one above by its name.
@@ -191,6 +198,22 @@ impl Group {
         }
         self.found = None;
     }
+}
+
+/// How many floors an array has with those below it.
+fn floors(found: &Found) -> usize {
+    1 + found.lower.iter().flatten().map(floors).max().unwrap_or(0)
+}
+
+fn too_many(groups: &[Group], top: &Group, above: &str) -> Failure {
+    let devices: Vec<String> =
+        devices(groups, top).iter().map(|path| path.display().to_string()).collect();
+    Failure::input(format!(
+        "{}: {} is the array on floor {MOST_FLOORS}, and holds a member of another one, {above}: of arrays in arrays \
+         at most {MOST_FLOORS} floors are put together; --flat leaves it at those that stand on the devices themselves",
+        devices.join(", "),
+        top.name
+    ))
 }
 
 /// Whether the way up from an array comes to another.

@@ -463,3 +463,54 @@ fn nested_levels_that_cannot_be_made_are_refused() {
     assert!(told.contains("array-1: raid1(2)") && told.contains("array: raid0(2)"), "{told}");
     assert!(files.iter().all(|file| fs::read(file).unwrap().iter().all(|byte| *byte == 0)));
 }
+
+/// A device that holds a degraded raid1 of one member, which holds the next one: superblock `n`, of version 1.1, stands
+/// in sector `n`.
+fn nested(floors: u8) -> Vec<u8> {
+    let mut device = vec![0; 1 << 20];
+    let sectors = device.len() as u64 / 512;
+    for floor in 0..floors {
+        let one = &mut device[usize::from(floor) * 512..][..512];
+        let data = sectors - u64::from(floor) - 1;
+        one[..4].copy_from_slice(&0xa92b_4efc_u32.to_le_bytes());
+        one[16..32].fill(floor + 1);
+        let name = format!("h:floor-{}", floor + 1);
+        one[32..32 + name.len()].copy_from_slice(name.as_bytes());
+        one[168..184].fill(0xee);
+        for (at, word) in [(4, 1), (72, 1), (92, 2), (220, 2)] {
+            one[at..at + 4].copy_from_slice(&u32::to_le_bytes(word));
+        }
+        // Its size, where its data begin and how long they are, its events, and that it was stopped cleanly.
+        for (at, word) in [(80, data), (128, 1), (136, data), (200, 9), (208, u64::MAX)] {
+            one[at..at + 8].copy_from_slice(&u64::to_le_bytes(word));
+        }
+        // Device 0 is member 0, and there is no other.
+        one[256..260].copy_from_slice(&[0, 0, 0xff, 0xff]);
+        let words = one[..260].chunks(4);
+        let word = |word: &[u8]| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        let sum: u64 = words.map(word).sum();
+        let sum = (sum as u32).wrapping_add((sum >> 32) as u32);
+        one[216..220].copy_from_slice(&sum.to_le_bytes());
+    }
+    device
+}
+
+/// A small image may hold thousands of arrays in arrays, of which each is read through all below it.
+#[test]
+fn arrays_in_arrays_have_an_end() {
+    let harness = Harness::new("stacked-floors", "raid1", 2, &["--assume-clean"]);
+    fs::write(harness.path("x"), nested(8)).unwrap();
+    let ran = offline(&harness, "status", &["x"], &[]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("floor-8"), "{ran:?}");
+    for floors in [9, 200] {
+        fs::write(harness.path("x"), nested(floors)).unwrap();
+        let words = ["floor-8 is the array on floor 8", "floor-9", "at most 8 floors", "--flat"];
+        for verb in ["status", "assemble"] {
+            offline(&harness, verb, &["x"], &[]).refused(&words);
+        }
+        let ran = offline(&harness, "status", &["x"], &["--flat"]);
+        assert!(ran.code == Some(0) && ran.stdout.contains("floor-1"), "{ran:?}");
+        let ran = offline(&harness, "examine", &["x"], &[]).good();
+        assert_eq!(ran.stdout.matches("Name : h:floor-").count(), 8, "{}", ran.stdout);
+    }
+}

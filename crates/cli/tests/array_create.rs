@@ -144,6 +144,18 @@ fn a_damaged_head_of_a_bitmap_brings_no_data_back() {
     }
 }
 
+/// No name of a disk adds a word to a line of mdadm.conf.
+#[test]
+fn names_are_one_word_of_the_line_for_mdadm() {
+    let scratch = Scratch::new("array-scan-name");
+    let paths = files(&scratch, &["a", "b"]);
+    array(&["create", "raid1", "--assume-clean"], &paths).good();
+    paths.iter().for_each(|path| rename(path, b"h:x y\" devices=/dev/sda"));
+    let line = array(&["examine", "--scan"], &paths).good().stdout;
+    assert!(line.starts_with("ARRAY /dev/md/x_y\"_devices=-dev-sda  metadata="), "{line}");
+    assert!(line.ends_with(" name='h:x y\" devices=/dev/sda'\n"), "{line}");
+}
+
 /// No name from a superblock reaches the terminal, or mdadm.conf, as it is there.
 #[test]
 fn names_of_superblocks_are_escaped_wherever_they_are_printed() {

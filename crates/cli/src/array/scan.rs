@@ -1,4 +1,5 @@
-//! Lines for mdadm.conf, as `mdadm --examine --scan` prints them.
+//! Lines for mdadm.conf, as `mdadm --examine --scan` prints them. Names come from whoever wrote the disk: none of them
+//! adds a word to its line.
 
 use std::path::Path;
 
@@ -36,7 +37,7 @@ pub(super) fn lines(found: &[(&Path, Inspected)], verbose: bool) -> String {
         } else if name.is_empty() {
             String::new()
         } else {
-            format!("/dev/md/{short} ")
+            format!("/dev/md/{} ", node_name(short))
         };
         text.push_str(&format!("ARRAY {node} "));
         if verbose {
@@ -50,7 +51,7 @@ pub(super) fn lines(found: &[(&Path, Inspected)], verbose: bool) -> String {
         }
         text.push_str(&format!("UUID={}", uuid(&one.array)));
         if !name.is_empty() && !is_old {
-            text.push_str(&format!(" name={name}"));
+            text.push_str(&format!(" name={}", quoted(&name)));
         }
         text.push('\n');
         if *spares > 0 {
@@ -65,4 +66,63 @@ pub(super) fn lines(found: &[(&Path, Inspected)], verbose: bool) -> String {
         }
     }
     text
+}
+
+/// A name as that of a device, which is one word and no path.
+fn node_name(name: &str) -> String {
+    let letter = |letter| match letter {
+        '/' => '-',
+        ' ' | '\t' => '_',
+        other => other,
+    };
+    name.chars().map(letter).collect()
+}
+
+/// A name as one word of mdadm.conf, which knows quotes but no escapes: a quote of the kind that is open ends the
+/// quoted part, and the other kind begins the next one.
+fn quoted(name: &str) -> String {
+    let is_quote = |letter: &char| matches!(letter, '\'' | '"');
+    if !name.chars().any(|letter| is_quote(&letter) || matches!(letter, ' ' | '\t')) {
+        return name.to_owned();
+    }
+    let mut open = if name.chars().find(is_quote) == Some('"') { '\'' } else { '"' };
+    let mut text = String::from(open);
+    for letter in name.chars() {
+        if letter == open {
+            text.push(open);
+            open = if open == '"' { '\'' } else { '"' };
+            text.push(open);
+        }
+        text.push(letter);
+    }
+    text.push(open);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What mdadm 4.2 prints of superblocks with these names.
+    #[test]
+    fn names_are_quoted_as_by_mdadm() {
+        for (name, node, word) in [
+            ("h:plain", "plain", "h:plain"),
+            ("h:a b", "a_b", "\"h:a b\""),
+            ("x y:a", "a", "\"x y:a\""),
+            ("h:a/b", "a-b", "h:a/b"),
+            ("h:../../x", "..-..-x", "h:../../x"),
+            ("h:it's", "it's", "\"h:it's\""),
+            ("h:\"", "\"", "'h:\"'"),
+            ("h:x y\" devices=/dev/sda", "x_y\"_devices=-dev-sda", "'h:x y\" devices=/dev/sda'"),
+            ("h:it's \"both", "it's_\"both", "\"h:it's \"'\"both'"),
+            ("h:\"'x", "\"'x", "'h:\"'\"'x\""),
+            ("h:a'b\"c'd", "a'b\"c'd", "\"h:a'b\"'\"c'\"'d\""),
+            ("h:a\"b c'd e\"f", "a\"b_c'd_e\"f", "'h:a\"b c'\"'d e\"'\"f'"),
+            ("h:a#b;c$d\\e", "a#b;c$d\\e", "h:a#b;c$d\\e"),
+        ] {
+            let short = name.split_once(':').unwrap().1;
+            assert_eq!((node_name(short).as_str(), quoted(name).as_str()), (node, word), "{name}");
+        }
+    }
 }

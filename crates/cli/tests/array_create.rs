@@ -144,6 +144,22 @@ fn a_damaged_head_of_a_bitmap_brings_no_data_back() {
     }
 }
 
+/// What a copy that was killed left is named with what to do, and left alone.
+#[test]
+fn what_a_killed_copy_left_is_named() {
+    let scratch = Scratch::new("array-part");
+    let paths = files(&scratch, &["a", "b"]);
+    array(&["create", "raid1", "--assume-clean"], &paths).good();
+    let part = scratch.file("copy.part", "left");
+    let copy = scratch.path().join("copy").to_str().unwrap().to_owned();
+    let given = [&paths[..], &[copy]].concat();
+    let words = ["copy.part exists already", "a copy that was killed leaves", "remove it"];
+    array(&["export-file", "--quiet"], &given).refused(&words);
+    assert_eq!(fs::read(&part).unwrap(), b"left");
+    fs::remove_file(&part).unwrap();
+    array(&["export-file", "--quiet"], &given).good();
+}
+
 /// No name of a disk adds a word to a line of mdadm.conf.
 #[test]
 fn names_are_one_word_of_the_line_for_mdadm() {

@@ -337,6 +337,9 @@ fn writers_are_kept_from_what_is_read() {
     let [one, two] = devices.map(|device| harness.path(device));
     let read = raidlab(["array", "export-file", &one, &two, &copy, "--quiet"]);
     assert_eq!((read.code, read.stderr.matches("what is read may change").count()), (Some(0), 2));
+    let saved = harness.path("saved");
+    let read = raidlab(["array", "dump-metadata", "--to", &saved, &one, &two]);
+    assert_eq!((read.code, read.stderr.matches("what is saved may change").count()), (Some(0), 2));
     harness.stop(run);
 }
 

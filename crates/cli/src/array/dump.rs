@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use raidlab_core::SECTOR_BYTES;
-use raidlab_engine::Claim;
+use raidlab_engine::{Claim, EngineErrorKind, ReadHold};
 use raidlab_metadata::Source;
 use raidlab_metadata::md::{Aside, BitmapSeen, Inspected, LARGEST_BITMAP, Superblock, inspect};
 
@@ -107,8 +107,16 @@ fn places(options: &Dump) -> Result<Vec<PathBuf>, Failure> {
 pub(super) fn dump(options: &Dump) -> Result<(), Failure> {
     let places = places(options)?;
     let mut looked = Vec::new();
+    let mut held = Vec::new();
     for member in &options.members {
         let mut disk = Disk::open(member)?;
+        match ReadHold::take(disk.file(), member) {
+            Ok(hold) => held.push(hold),
+            Err(error) if error.kind() == EngineErrorKind::Busy => {
+                output::note(&format!("{error}: what is saved may change meanwhile"));
+            }
+            Err(error) => return Err(Failure::failed(error)),
+        }
         let found = inspect(&mut disk);
         let Some(one) = found.superblock() else {
             return Err(Failure::failed(format!("{}: no md superblock", member.display())));

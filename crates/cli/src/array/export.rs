@@ -100,7 +100,14 @@ impl Part {
         name.push(".part");
         let path = PathBuf::from(name);
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
-        let file = file.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        let file = file.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Failure::input(format!(
+                "{} exists already: the copy is made under that name, which a copy that was killed leaves, and one \
+                 that is under way has; remove it if none is, or give the copy another name",
+                path.display()
+            )),
+            _ => Failure::failed(format!("{}: {error}", path.display())),
+        })?;
         Ok(Self { file, path: Some(path) })
     }
 

@@ -334,6 +334,21 @@ fn a_new_array_lies_as_mdadm_has_it() {
     }
 }
 
+/// What an array would be made of is read again, up to the largest device.
+#[test]
+fn devices_are_as_large_as_superblocks_may_say() {
+    let plan = |sectors: u64, layout| device::creation(Layout::new(layout, 2), sectors).plan();
+    for layout in [Level::Raid1, Level::Linear] {
+        let made = plan(1 << 45, layout).expect("16 PiB");
+        let one = made.members[0].as_ref().expect("there");
+        let mut places = one.pieces.iter().filter(|(at, _)| *at == Sector(8));
+        let bytes = &places.next().expect("a superblock").1;
+        assert_eq!(Frame::new(&bytes[..]).and_then(|frame| frame.check(Sector(8))), Ok(()));
+        let told = plan((1 << 45) + 8, layout).expect_err("more").to_string();
+        assert!(told.starts_with("a device of an array has at most 16384TiB, not "), "{told}");
+    }
+}
+
 /// A bit of the bitmap stands for what is asked for, as long as there is room for all bits.
 #[test]
 fn a_bitmap_has_the_chunk_that_is_asked_for() {

@@ -8,7 +8,7 @@ use raidlab_core::contract::Superblock as Said;
 use raidlab_core::{Layout, Level, Redundancy, SECTOR_BYTES, Sector, Sectors};
 
 use super::bitmap::HEAD as BITMAP_HEAD;
-use super::superblock::{HEAD, MOST_DEVICES};
+use super::superblock::{HEAD, MOST_DEVICES, MOST_OF_DEVICE};
 use super::v0::Own;
 use super::{
     ALL, Aside, BadBlockLog, Bitmap, BitmapKind, DeviceNumbers, Features, JournalFound, PplHeader,
@@ -329,7 +329,19 @@ impl Creation {
                 layout.level
             ));
         }
+        self.check_sizes()?;
         Ok(numbers)
+    }
+
+    /// That superblocks which say how large the devices are will be believed.
+    fn check_sizes(&self) -> Result<(), Impossible> {
+        let all = self.devices.iter().flatten().chain(&self.spares);
+        match all.map(|device| device.sectors).max() {
+            Some(large) if large > MOST_OF_DEVICE => Err(Impossible(format!(
+                "a device of an array has at most {MOST_OF_DEVICE}, not {large}: give smaller ones, such as partitions"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// What an array with a journal cannot have. It is used in pages.

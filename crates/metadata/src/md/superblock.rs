@@ -18,6 +18,8 @@ use crate::printable;
 pub(super) const MAGIC: u32 = 0xa92b_4efc;
 /// Bytes before the roles.
 pub(super) const HEAD: usize = 256;
+/// A device has at most so much: 16 PiB. Superblocks that say more are not believed.
+pub(super) const MOST_OF_DEVICE: Sectors = Sectors(1 << 45);
 /// The most devices a superblock of 4 KiB has roles for.
 pub(super) const MOST_DEVICES: usize = (4096 - HEAD) / 2;
 /// What `resync_offset` and `recovery_offset` are when nothing is left to do.
@@ -266,8 +268,8 @@ impl<T: AsRef<[u8]>> Frame<T> {
     /// Whether all lengths can be counted in bytes, and events can be counted on. The kernel compares lengths with the
     /// device; what is only looked at here need not be one.
     fn check_sizes(&self) -> Result<(), Damage> {
-        // 16 PiB of a device, 8 EiB of an array.
-        const MOST: (u64, u64) = (1 << 45, 1 << 54);
+        // Of a device, and 8 EiB of an array.
+        const MOST: (u64, u64) = (MOST_OF_DEVICE.0, 1 << 54);
         let all = self.0.as_ref();
         let recovers = u32_at(all, at::FEATURES) & Features::RECOVERY.0 != 0;
         for (what, at, most) in [

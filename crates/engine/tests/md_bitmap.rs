@@ -1,4 +1,4 @@
-//! The bitmap of md arrays: bits of many pages of the core's lie in the same 4 KiB of a member, and are written with it.
+//! The bitmap of md arrays: bits of many pages lie in the same 4 KiB of a member, and are written together.
 
 use std::time::Duration;
 

@@ -168,8 +168,8 @@ impl RecordWriter {
         self.places[device.at()].md_mut().is_none_or(|kept| kept.list_bad_blocks(ranges))
     }
 
-    /// Pages of the bitmap that are written together with the one that is encoded next for a device, each with its bits,
-    /// in formats that have them in one place.
+    /// Pages of the bitmap that are written together with the one that is encoded next for a device, each with its
+    /// bits, in formats that have them in one place.
     pub fn put_beside(&mut self, device: MemberIndex, pages: impl Iterator<Item = (u32, u64)>) {
         let Some(kept) = self.places[device.at()].md_mut() else { return };
         kept.put_beside(pages);

@@ -94,8 +94,9 @@ pub struct Settings {
     pub resync_tick: Option<Nanos>,
     /// Idle time after which the array is marked clean; md's `safe_mode_delay`.
     pub clean_after: Nanos,
-    /// Pages of the bitmap lie as in md's, one after another behind a head of 256 bytes, and those in the same 4 KiB are
-    /// written together ([`Array::pages_beside`](crate::Array::pages_beside)). `false`: each has a place of its own.
+    /// Pages of the bitmap lie as in md's, one after another behind a head of 256 bytes, and those in the same 4 KiB
+    /// are written together ([`Array::pages_beside`](crate::Array::pages_beside)). `false`: each has a place
+    /// of its own.
     pub packed_bitmap: bool,
     /// How often quiet bits of the bitmap are looked for; two quiet looks clear one, as in md.
     pub bitmap_delay: Nanos,

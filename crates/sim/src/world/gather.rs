@@ -251,8 +251,8 @@ fn rows_of(chunk: u64, len: u64) -> u64 {
 impl World {
     /// Takes [write-back](Self::write_back) over parity as Linux md does: a stripe of which a part has come waits while
     /// whole ones are written, and no more is under way than so many `stripes` of a page of each member, which grow
-    /// under pressure. Of nested levels the stripes of the arrays below that follow one another are taken as one. Call it
-    /// before the first request; other arrays and those behind a controller take it as any write.
+    /// under pressure. Of nested levels the stripes of the arrays below that follow one another are taken as one. Call
+    /// it before the first request; other arrays and those behind a controller take it as any write.
     pub fn gather_stripes(&mut self, stripes: u64) {
         let layout = self.array.layout();
         let is_parity = layout.floors().any(|floor| floor.level.has_stripes());

@@ -14,8 +14,8 @@ const SUPERBLOCK: Sector = Sector(8);
 const BITMAP: Sector = Sector(16);
 /// Sectors that mdadm keeps for partial parity.
 const PARTIAL_PARITY: u64 = 2048;
-/// 4 KiB of md's bitmap hold 32,768 bits, a page of ours 64 ([`raidlab_core::consistency`]); the first has a head of 256
-/// bytes, in the place of as many bits.
+/// 4 KiB of md's bitmap hold 32,768 bits, a page of ours 64 ([`raidlab_core::consistency`]); the first has a head of
+/// 256 bytes, in the place of as many bits.
 const PAGES_A_PAGE: u64 = 32_768 / 64;
 const PAGES_OF_HEAD: u64 = 256 / 8;
 

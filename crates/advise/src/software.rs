@@ -120,8 +120,9 @@ pub(crate) fn first(wanted: &Wanted, advice: &Advice) -> Vec<String> {
         Software::FilePool => vec![file_pool(&wanted.sizes)],
         Software::Controller => vec![
             "The figures are those of md's levels on plain drives: a controller's cache, firmware and rate of \
-             rebuilds are not modelled. A write cache with a battery answers small writes and flushes until it is full, so small \
-             writes beside parity may be far better there than here; a battery that is worn out switches that off."
+             rebuilds are not modelled. A write cache with a battery answers small writes and flushes until it is \
+             full, so small writes beside parity may be far better there than here; a battery that is worn out \
+             switches that off."
                 .to_owned(),
         ],
     }

@@ -14,6 +14,7 @@ mod power;
 mod root;
 
 mod claims;
+mod cut_short;
 mod devices;
 mod engine;
 mod full;

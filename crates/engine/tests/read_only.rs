@@ -96,9 +96,9 @@ fn what_is_missing_or_bad_is_computed_and_nothing_is_written() {
     assert!(files.contents() == before);
 }
 
-/// A block that is bad without being listed is not healed either: the file was cut off there.
+/// A member whose file is cut off while it is read is done without, and left as it is.
 #[test]
-fn what_cannot_be_read_is_computed_and_not_healed() {
+fn what_was_cut_off_is_computed_and_not_healed() {
     let files = Files::new("cut");
     let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(16));
     let expected = filled(&files, &layout);

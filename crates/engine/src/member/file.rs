@@ -17,6 +17,7 @@ use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, seek};
 use rustix::io::{Errno, pread};
 
+use super::reach::Reach;
 use super::room::Room;
 use super::system::Disk;
 use super::uring::{self, Ring};
@@ -137,8 +138,7 @@ impl FileMember {
             true => (file, Hold::default()),
             false => Hold::take(file, path, start..start + sectors.bytes())?,
         };
-        let mut logical_block = 1;
-        let mut cache = CacheState::Buffered;
+        let (mut logical_block, mut cache) = (1, CacheState::Buffered);
         if options.direct
             && let Some(block) = probe_direct(&file, options.data_offset, sectors)
         {
@@ -168,6 +168,7 @@ impl FileMember {
             data_offset: options.data_offset,
             sectors,
             alignment,
+            reach: Reach::of(kind.is_file(), options.data_offset + sectors),
             _hold: hold,
             #[cfg(test)]
             gate: Arc::default(),
@@ -332,7 +333,12 @@ impl FileMember {
     /// Lists the queued I/Os in the ring, and gives those that do not suit it to the member's threads.
     pub(crate) fn hand_over(&mut self, ring: &mut Option<Ring>) -> io::Result<()> {
         let mut listed = Ok(());
-        if let Some(ring) = ring.as_mut().filter(|_| self.in_ring) {
+        if self.batch.is_empty() {
+            return listed;
+        }
+        // A file that was cut short the threads answer for.
+        let is_short = self.disk.is_short();
+        if let Some(ring) = ring.as_mut().filter(|_| self.in_ring && !is_short) {
             let suited = self.batch.extract_if(.., |work| uring::suits(work, &self.disk));
             for work in suited {
                 listed = listed.and(ring.push(work, &self.disk, self.slot));
@@ -352,6 +358,8 @@ impl FileMember {
 
     /// Does a piece of work on the calling thread.
     pub(crate) fn do_here(&self, work: Work) -> Finished {
+        // Of what it says all I/Os take note, reads too, which do not look by themselves.
+        self.disk.is_short();
         carry_out(&self.disk, work)
     }
 

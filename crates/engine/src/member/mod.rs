@@ -6,6 +6,7 @@
 mod file;
 mod memory;
 mod own;
+mod reach;
 mod room;
 mod system;
 mod uring;

@@ -9,6 +9,7 @@ use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 use rustix::fs::{self, FallocateFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::reach::Reach;
 use super::{Submission, outside};
 use crate::buffers::{Area, Piece};
 use crate::device::Hold;
@@ -27,6 +28,7 @@ pub(crate) struct Disk {
     pub(crate) sectors: Sectors,
     /// What memory and lengths must be multiples of, in bytes; 1 without direct I/O.
     pub(crate) alignment: usize,
+    pub(crate) reach: Reach,
     /// Nobody else gets the file as long as any thread may write to it.
     pub(crate) _hold: Hold,
     /// Lets tests hold system calls up.
@@ -52,6 +54,13 @@ impl Disk {
     ) -> IoOutcome {
         #[cfg(test)]
         let _open = self.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let is_short = match submission.op {
+            IoOp::Read => self.reach.was_short(),
+            _ => self.is_short(),
+        };
+        if is_short {
+            return IoOutcome::Gone;
+        }
         if submission.op == IoOp::Flush {
             return self.flush();
         }
@@ -83,6 +92,11 @@ impl Disk {
             Ok(()) => IoOutcome::Ok,
             Err(_) => IoOutcome::Gone,
         }
+    }
+
+    /// Whether the file ends before the member does, or did once: no I/O is to be begun on it.
+    pub(super) fn is_short(&self) -> bool {
+        self.reach.is_short(&self.file)
     }
 
     pub(super) fn file_offset(&self, at: Sector) -> u64 {
@@ -145,7 +159,7 @@ impl Disk {
             };
             let first_bad = Sector(submission.at.0 + done / SECTOR_BYTES);
             match moved {
-                0 => return IoOutcome::MediaError { first_bad },
+                0 => return self.reach.met_end(submission.at, done),
                 moved if moved > 0 => {
                     done += moved as u64;
                     next += advance(&mut pieces[next..], moved as usize);
@@ -267,7 +281,8 @@ mod tests {
         file.set_len((3 + sectors) * SECTOR_BYTES).unwrap();
         let (data_offset, sectors) = (Sectors(3), Sectors(sectors));
         let _hold = Hold::default();
-        Disk { file, data_offset, sectors, alignment, _hold, gate: Default::default() }
+        let reach = Reach::of(true, data_offset + sectors);
+        Disk { file, data_offset, sectors, alignment, reach, _hold, gate: Default::default() }
     }
 
     fn run(disk: &Disk, op: IoOp, at: u64, buffer: &mut [u8], cuts: &[usize]) -> IoOutcome {
@@ -318,14 +333,37 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_member_and_of_the_file_are_media_errors() {
-        let disk = disk(64, 1);
+    fn the_end_of_the_member_and_of_a_device_are_media_errors() {
+        let device = Disk { reach: Reach::default(), ..disk(64, 1) };
         let bad = |first| IoOutcome::MediaError { first_bad: Sector(first) };
         let mut buffer = vec![0; 8 * 512];
-        assert_eq!(run(&disk, IoOp::Read, 60, &mut buffer, &[]), bad(64));
-        disk.file.set_len((3 + 50) * SECTOR_BYTES).unwrap();
-        assert_eq!(run(&disk, IoOp::Read, 44, &mut buffer, &[600]), bad(50));
-        assert_eq!(run(&disk, IoOp::Read, 42, &mut buffer, &[]), IoOutcome::Ok);
+        assert_eq!(run(&device, IoOp::Read, 60, &mut buffer, &[]), bad(64));
+        device.file.set_len((3 + 50) * SECTOR_BYTES).unwrap();
+        assert_eq!(run(&device, IoOp::Read, 44, &mut buffer, &[600]), bad(50));
+        assert_eq!(run(&device, IoOp::Read, 42, &mut buffer, &[]), IoOutcome::Ok);
+    }
+
+    #[test]
+    fn a_file_cut_short_is_gone_and_gets_no_longer() {
+        let cut = (3 + 50) * SECTOR_BYTES;
+        for op in [IoOp::Read, IoOp::Write, IoOp::WriteZeroes, IoOp::Discard, IoOp::Flush] {
+            for at in [44, 20] {
+                let disk = disk(64, 1);
+                disk.file.set_len(cut).unwrap();
+                let mut buffer = vec![7; 8 * 512];
+                let outcome = run(&disk, op, at, &mut buffer, &[600]);
+                // A read of what is there shows nothing.
+                let is_seen = op != IoOp::Read || at == 44;
+                let expected = if is_seen { IoOutcome::Gone } else { IoOutcome::Ok };
+                assert_eq!(outcome, expected, "{op:?} at {at}");
+                assert_eq!(disk.file.metadata().unwrap().len(), cut, "{op:?} at {at}");
+                // Nor is it believed again when somebody has made it as long as it was.
+                disk.file.set_len((3 + 64) * SECTOR_BYTES).unwrap();
+                if is_seen {
+                    assert_eq!(run(&disk, IoOp::Read, 8, &mut buffer, &[]), IoOutcome::Gone);
+                }
+            }
+        }
     }
 
     #[test]

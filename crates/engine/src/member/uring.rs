@@ -179,7 +179,7 @@ impl Op {
             return Some(outcome_of(result.checked_neg(), first_bad));
         }
         if result == 0 {
-            return Some(IoOutcome::MediaError { first_bad });
+            return Some(self.disk.reach.met_end(submission.at, self.done));
         }
         self.done += result as u64;
         self.next += advance(&mut self.work.pieces[self.next..], result as usize);

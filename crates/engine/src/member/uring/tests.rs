@@ -18,6 +18,7 @@ fn pipe(sectors: u64) -> (Arc<Disk>, File) {
         data_offset: Sectors::ZERO,
         sectors: Sectors(sectors),
         alignment: 1,
+        reach: Default::default(),
         _hold: Default::default(),
         gate: Arc::default(),
     };
@@ -160,7 +161,8 @@ fn a_batch_larger_than_the_ring_is_done_in_full() {
     let file = open.unwrap();
     file.set_len((data_offset + sectors).bytes()).unwrap();
     let (_hold, gate) = Default::default();
-    let disk = Arc::new(Disk { file, data_offset, sectors, alignment: 1, _hold, gate });
+    let reach = Default::default();
+    let disk = Arc::new(Disk { file, data_offset, sectors, alignment: 1, reach, _hold, gate });
     let hub = Hub::default();
     let mut ring = Ring::new(&hub, 0).unwrap();
     let slot = ring.register(&disk);

@@ -280,6 +280,7 @@ fn joined(name: &str, pieces: &[Piece], physical: &[&Part]) -> Found {
         paths: devices.iter().map(|device| physical[*device].path.clone()).collect(),
         inspected: devices.iter().map(of).collect(),
         decision: Ok(assembly),
+        not_used: Vec::new(),
         lower: vec![None; devices.len()],
         beside: Vec::new(),
         is_member: true,

@@ -9,7 +9,9 @@ use raidlab_engine::{
 };
 use raidlab_metadata::geom::Kind;
 use raidlab_metadata::lvm::Membership;
-use raidlab_metadata::md::{Allowed, Assembly, Cannot, Inspected, Out, assemble, inspect};
+use raidlab_metadata::md::{
+    Allowed, Assembly, Cannot, Inspected, Out, Purpose, assemble, inspect, not_used,
+};
 use raidlab_metadata::{Source, Unreadable, printable};
 
 use super::args::Members;
@@ -37,6 +39,8 @@ pub(super) struct Found {
     pub(super) paths: Vec<PathBuf>,
     pub(super) inspected: Vec<Inspected>,
     pub(super) decision: Result<Assembly, Cannot>,
+    /// Where there is none, which devices are not used, whatever else is missing.
+    pub(super) not_used: Vec<Out>,
     /// In the places of arrays that are members what was found of each.
     pub(super) lower: Vec<Option<Found>>,
     /// What was given besides and why nothing of it is used, in words: such as arrays that do not start.
@@ -76,7 +80,12 @@ impl Found {
             lower.push(part.lower);
         }
         let decision = assemble(&inspected, &allowed);
-        Self { paths, inspected, decision, lower, beside: Vec::new(), is_member: false }
+        let not_used = match &decision {
+            Ok(_) => Vec::new(),
+            Err(why) => not_used(&inspected, &allowed, Purpose::Read, why),
+        };
+        let (beside, is_member) = (Vec::new(), false);
+        Self { paths, inspected, decision, not_used, lower, beside, is_member }
     }
 
     /// What its contents carry of md, if they can be read.
@@ -160,11 +169,7 @@ impl Found {
 
     /// Why there is no array, with what is to be said of each device.
     pub(super) fn why(&self, cannot: &Cannot) -> String {
-        let out = match cannot {
-            Cannot::NoMember(out) | Cannot::NoLabel(out) | Cannot::TooFew { out, .. } => &out[..],
-            _ => &[],
-        };
-        let lines = out.iter().map(|out| format!("\n  {}", self.told(out)));
+        let lines = self.not_used.iter().map(|out| format!("\n  {}", self.told(out)));
         let halves = match cannot {
             Cannot::Diverged(one, other) => {
                 let half = |of: &[usize]| {

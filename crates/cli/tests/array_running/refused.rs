@@ -233,3 +233,23 @@ fn metadata_go_back_neither_under_an_array_nor_over_newer_ones() {
     let ran = restore(&["--destructive"], &[&first, &first]);
     assert!(ran.code == Some(1) && ran.stderr.contains("it is a member already"), "{ran:?}");
 }
+
+/// Copies that a full disk cut short.
+#[test]
+fn that_members_are_cut_off_is_told_of_each() {
+    let harness = Harness::new("refused-cut", "raid5 chunk=64K", 3, &["--assume-clean"]);
+    let cut = |device: &str| {
+        let file = fs::File::options().write(true).open(harness.path(device)).unwrap();
+        file.set_len(MIB).unwrap();
+    };
+    let why = |device: &str| {
+        format!("{} (member {device}): cut off: its data need", harness.path(device))
+    };
+    DEVICES.into_iter().for_each(cut);
+    let given = DEVICES.map(|device| harness.path(device));
+    let ran = raidlab(["array", "status"].map(str::to_owned).iter().chain(&given));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for device in DEVICES {
+        assert!(ran.stderr.contains(&why(device)), "{ran:?}");
+    }
+}

@@ -337,9 +337,24 @@ pub fn assemble(all: &[Inspected], allowed: &Allowed) -> Result<Assembly, Cannot
     decide(all, allowed, Purpose::Read).map(|(assembly, _)| assembly)
 }
 
+/// Devices that were given and are not used, as far as that is known where no array is assembled of them, for this
+/// reason.
+pub fn not_used(all: &[Inspected], allowed: &Allowed, purpose: Purpose, why: &Cannot) -> Vec<Out> {
+    match why {
+        Cannot::NoMember(out) | Cannot::NoLabel(out) | Cannot::TooFew { out, .. } => out.clone(),
+        _ if geom::is_meant(all) => Vec::new(),
+        _ => {
+            let mut devices = Devices::new(all, allowed);
+            // That it may be none is known.
+            let _ = sort_out(&mut devices, purpose);
+            devices.out
+        }
+    }
+}
+
 /// What an array is assembled for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
     /// To be read: who has everything is believed, nobody else.
     Read,
     /// To be written: who is being rebuilt is a member, too, and what is enough is for the core to say.
@@ -353,14 +368,21 @@ pub(super) fn decide<'a>(
     purpose: Purpose,
 ) -> Result<(Assembly, &'a Superblock), Cannot> {
     let mut devices = Devices::new(all, allowed);
-    let array = identity(&devices)?;
+    let newest = sort_out(&mut devices, purpose)?;
+    build(&devices, newest, allowed, purpose).map(|assembly| (assembly, newest))
+}
+
+/// Takes out all devices that are not in service; gives the newest superblock.
+fn sort_out<'a>(devices: &mut Devices<'a>, purpose: Purpose) -> Result<&'a Superblock, Cannot> {
+    let array = identity(devices)?;
     devices.exclude(|_, one| (one.array != array).then(|| Why::AnotherArray(one.name())));
-    copies(&mut devices);
-    let newest = newest(&devices).ok_or_else(|| Cannot::NoMember(devices.out.clone()))?;
-    diverged(&devices, newest)?;
-    let last = later_spare(&devices, newest).unwrap_or(newest);
+    copies(devices);
+    let newest = newest(devices).ok_or_else(|| Cannot::NoMember(devices.out.clone()))?;
+    diverged(devices, newest)?;
+    let last = later_spare(devices, newest).unwrap_or(newest);
     devices.exclude(|_, one| out_of_date(one, last, purpose));
-    contested(&mut devices, newest, purpose);
+    contested(devices, newest, purpose);
+    let all = devices.all;
     devices.exclude(|given, one| {
         let end = data_end(one);
         let inspected = &all[given];
@@ -369,7 +391,7 @@ pub(super) fn decide<'a>(
         }
         inspected.bad.is_none().then_some(Why::BadBlocksUnreadable)
     });
-    build(&devices, newest, allowed, purpose).map(|assembly| (assembly, newest))
+    Ok(newest)
 }
 
 /// The sector of a device at which what the array may use of it ends.
@@ -572,6 +594,11 @@ fn build(
     }
     let sizes: Vec<_> = places.iter().map(|seat| seat.given.map(|_| seat.sectors)).collect();
     let layout = layout(newest, &sizes, allowed.zones).map_err(Cannot::Obstacle)?;
+    if sizes.iter().all(Option::is_none) && devices.out.iter().any(|out| is_cut_off(&out.why)) {
+        // Nothing says how large an array could be that has no place for its data.
+        let (missing, out) = ((0..layout.members).collect(), devices.out.clone());
+        return Err(Cannot::TooFew { missing, layout, out });
+    }
     // With no member left they are as large as the newest says, if its own device has that much.
     let is_there =
         |one: &&Inspected| one.superblock() == Some(newest) && data_end(newest) <= one.sectors.0;
@@ -600,6 +627,10 @@ fn build(
         judge(devices, newest, allowed, &mut assembly)?;
     }
     Ok(assembly)
+}
+
+const fn is_cut_off(why: &Why) -> bool {
+    matches!(why, Why::TooSmall(_))
 }
 
 /// The array's name. That of a volume of LVM may be longer than a superblock of md has room for.

@@ -3,8 +3,8 @@
 use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_metadata::MetadataFormat;
 use raidlab_metadata::md::{
-    Allowed, Assembly, Cannot, Features, Inspected, Md, Obstacle, Role, Superblock, Why, assemble,
-    inspect, join,
+    Allowed, Assembly, Cannot, Features, Inspected, Md, Obstacle, Out, Purpose, Role, Superblock,
+    Why, assemble, inspect, join, not_used,
 };
 
 use super::device::{disk, raid5, seen};
@@ -322,4 +322,30 @@ fn every_range_of_a_list_is_told() {
     let read = assemble(&all, &Allowed::default()).unwrap();
     assert_eq!(read.places[0].bad, ranges.map(|(at, len)| (MemberIndex(0), at, len)));
     assert_eq!(Md { block: 1 }.examine(&mut disks[0]).examined.bad, ranges);
+}
+
+/// As a disk that was full leaves copies of them: where data begin, nothing is left.
+#[test]
+fn that_all_are_cut_off_is_told() {
+    let mut all = three().map(|one| seen(&one));
+    all.iter_mut().for_each(|one| one.sectors = Sectors(2048));
+    let cannot = assemble(&all, &Allowed::default()).unwrap_err();
+    let Cannot::TooFew { missing, out, .. } = &cannot else { panic!("{cannot:?}") };
+    assert_eq!(missing, &[0, 1, 2]);
+    let why = Why::TooSmall(Sectors(3072));
+    let cut = |given| Out { given, place: Some(given as u16), why: why.clone() };
+    assert_eq!(out, &[0, 1, 2].map(cut));
+    assert_eq!(&not_used(&all, &Allowed::default(), Purpose::Read, &cannot), out);
+}
+
+#[test]
+fn who_is_not_used_is_told_whatever_keeps_the_others_from_being() {
+    let mut all = three();
+    all.iter_mut().for_each(|one| one.resync = 0);
+    all[1].events = 90;
+    let all = all.map(|one| seen(&one));
+    let cannot = assemble(&all, &Allowed::default()).unwrap_err();
+    assert_eq!(cannot, Cannot::DirtyDegraded(vec![1]));
+    let out = not_used(&all, &Allowed::default(), Purpose::Read, &cannot);
+    assert_eq!(out, [Out { given: 1, place: Some(1), why: Why::Stale(90, 100) }]);
 }

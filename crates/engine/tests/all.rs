@@ -33,6 +33,7 @@ mod md_journal_unreadable;
 mod md_list_parts;
 mod md_new;
 mod md_ppl;
+mod md_refused;
 mod md_replace;
 mod members;
 mod metadata;

@@ -11,7 +11,8 @@ use raidlab_core::{
 use raidlab_metadata::geom::Geom;
 use raidlab_metadata::md::journal::{MOST_HEADS, PAGE, Replay, ReplayError, Replayed};
 use raidlab_metadata::md::{
-    Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Why, bad_blocks, inspect, keeps_bad_blocks,
+    Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Purpose, Why, bad_blocks, inspect,
+    keeps_bad_blocks, not_used,
 };
 use raidlab_metadata::{Looked, Places};
 
@@ -66,7 +67,7 @@ impl Engine {
     ) -> Result<(Self, MdFound), EngineError> {
         let inspected: Vec<Inspected> = devices.iter_mut().map(|one| inspect(one)).collect();
         let mut joined = join_or_give_up(&inspected, &mut devices, &options.allowed)
-            .map_err(|why| not_joined(&why))?;
+            .map_err(|why| not_begun(&why, (&inspected, &devices), &options.allowed))?;
         let numbers = joined.spare_numbers(&inspected);
         let mut devices: Vec<Option<Member>> = devices.into_iter().map(Some).collect();
         let mut take = |given: usize| devices.get_mut(given).and_then(Option::take);
@@ -82,7 +83,8 @@ impl Engine {
             match Decided::new((&joined, &inspected), (&mut members, &mut log), options) {
                 Ok(decided) => Self::recorded_md(&joined, (members, log), decided)?,
                 Err(NotDecided::Error(error)) => {
-                    return Err(error.and(&unused(&joined.out, &devices)));
+                    let device = |given: usize| devices.get(given)?.as_ref();
+                    return Err(error.and(&unused(&joined.out, device)));
                 }
                 Err(NotDecided::Again) => {
                     put_back(&joined, &mut devices, (members, log));
@@ -579,11 +581,21 @@ fn not_joined(why: &Cannot) -> EngineError {
     EngineError::new(kind, ASSEMBLE, why.to_string())
 }
 
+/// The same with what was given and is not used.
+fn not_begun(
+    why: &Cannot,
+    (inspected, devices): (&[Inspected], &[Member]),
+    allowed: &Allowed,
+) -> EngineError {
+    let out = not_used(inspected, allowed, Purpose::Write, why);
+    not_joined(why).and(&unused(&out, |given| devices.get(given)))
+}
+
 /// What was given and is no member, with the reasons, a line each: the core knows of these only that their places are
 /// empty.
-fn unused(out: &[Out], devices: &[Option<Member>]) -> String {
-    let line = |one: &Out| match devices.get(one.given) {
-        Some(Some(Member::File(file))) => one.told(&file.path().display()),
+fn unused<'a>(out: &[Out], device: impl Fn(usize) -> Option<&'a Member>) -> String {
+    let line = |one: &Out| match device(one.given) {
+        Some(Member::File(file)) => one.told(&file.path().display()),
         _ => one.told(&format_args!("device {} of those given", one.given + 1)),
     };
     let out = out.iter().filter(|one| one.why != Why::Spare);

@@ -5,9 +5,11 @@ use std::fs;
 use crate::common::TestDirectory;
 use crate::made::creation;
 use raidlab_engine::{Engine, FileMember, FileOptions, MdOptions, Member};
-use raidlab_metadata::md::{Creation, WantedBitmap};
+use raidlab_metadata::md::{Bitmap, BitmapKind, Creation, WantedBitmap};
 
 const SECTORS: u64 = 8192;
+/// Where a bitmap of version 1.2 lies here.
+const BITMAP: usize = 16 * 512;
 
 /// What the members of a new raid5 hold.
 fn created(bitmap: WantedBitmap) -> Vec<Vec<u8>> {
@@ -53,5 +55,37 @@ fn of_too_few_members_it_is_said_why_the_others_are_not_used() {
         let path = path(&directory, member);
         let line = format!("\n  not used: {path} (member {member}): cut off: its data need");
         assert!(told.contains(&line), "{line}: {told}");
+    }
+}
+
+/// A bitmap that cannot be names its device, and what can be done.
+#[test]
+fn a_bitmap_that_cannot_be_is_told_with_its_device() {
+    type Change = fn(&mut Bitmap);
+    let changes: [(Change, &str); 4] = [
+        (|head| head.chunk = 0, "has a bit for each 0 bytes"),
+        (|head| head.chunk = 3, "has a bit for each 3 bytes"),
+        (|head| head.covered = 8, "covers 8 sectors, fewer than the array has"),
+        (|head| head.kind = BitmapKind::Lockless, "is of version 6"),
+    ];
+    for (change, words) in changes {
+        let directory = TestDirectory::new();
+        let mut contents = created(WantedBitmap::Internal);
+        for bytes in &mut contents {
+            let mut head = Bitmap::parse(&bytes[BITMAP..]).unwrap();
+            // A bit for each 4 KiB: several pages.
+            head.chunk = 4096;
+            change(&mut head);
+            bytes[BITMAP..BITMAP + 4096].fill(0);
+            head.emit(&mut bytes[BITMAP..]);
+        }
+        let told = refused(&directory, &contents);
+        assert!(told.contains(words), "{words}: {told}");
+        if words.starts_with("is of") {
+            assert!(told.contains("of which only 4 is"), "{told}");
+        } else {
+            let path = path(&directory, 0);
+            assert!(told.contains(&path) && told.contains("add it as a fresh one"), "{told}");
+        }
     }
 }

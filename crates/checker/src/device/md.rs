@@ -321,7 +321,7 @@ fn refusal(why: Cannot, given: &[MemberIndex]) -> AssembleError {
             AssembleError::TooFew(missing.into_iter().map(absent).collect())
         }
         // It is to be left out, as one that may hold the newest data.
-        Cannot::Bitmap(device) => {
+        Cannot::Bitmap(device) | Cannot::BitmapDamaged(device, _) => {
             let member = given.get(device).copied().unwrap_or(MemberIndex(0));
             AssembleError::Missing(vec![Unused { member, why: Unusable::Unreadable }])
         }

@@ -405,8 +405,12 @@ impl Decided {
         let own = config(joined, options, keeps_bad_blocks(&looked));
         let mut wanted = own.wanted();
         wanted.traits.clone_from(&joined.traits);
-        let assembled =
-            Array::assemble(&wanted, &found, allow).map_err(|error| cannot(&error, devices))?;
+        let assembled = Array::assemble(&wanted, &found, allow).map_err(|error| {
+            match joined.short_bitmap(inspected, &found, &error) {
+                Some((place, why)) => on(not_joined(&why), &devices[place]),
+                None => cannot(&error, devices),
+            }
+        })?;
         let (mut journal, mut replayed) = (None, Replayed::default());
         if let Some(log) = log {
             let out = out_of_service(&assembled);
@@ -581,14 +585,20 @@ fn not_joined(why: &Cannot) -> EngineError {
     EngineError::new(kind, ASSEMBLE, why.to_string())
 }
 
-/// The same with what was given and is not used.
+/// Why it does not begin, with what was given and is not used.
 fn not_begun(
     why: &Cannot,
     (inspected, devices): (&[Inspected], &[Member]),
     allowed: &Allowed,
 ) -> EngineError {
     let out = not_used(inspected, allowed, Purpose::Write, why);
-    not_joined(why).and(&unused(&out, |given| devices.get(given)))
+    let error = match why {
+        Cannot::Bitmap(given) | Cannot::BitmapDamaged(given, _) => {
+            on(not_joined(why), &devices[*given])
+        }
+        _ => not_joined(why),
+    };
+    error.and(&unused(&out, |given| devices.get(given)))
 }
 
 /// What was given and is no member, with the reasons, a line each: the core knows of these only that their places are

@@ -183,6 +183,8 @@ pub enum Cannot {
     NotWritten(String),
     /// Not all of the bitmap of a device that was given is known, so that none of it could be written.
     Bitmap(usize),
+    /// What the bitmap of a device that was given says of itself cannot be, in words.
+    BitmapDamaged(usize, String),
     /// Two halves each went on without the other: who is with the newest, and who is not. Both may be as new.
     Diverged(Vec<usize>, Vec<usize>),
 }
@@ -238,12 +240,8 @@ impl fmt::Display for Cannot {
                  journal up leave its device out",
             ),
             Self::NotWritten(what) => write!(f, "the array is only read in this version: {what}"),
-            Self::Bitmap(given) => write!(
-                f,
-                "the bitmap of device {} of those given cannot be read, or is larger than any that is written: leave \
-                 the device out, and add it as a fresh one",
-                given + 1
-            ),
+            Self::Bitmap(given) => of_bitmap(f, *given, None),
+            Self::BitmapDamaged(given, what) => of_bitmap(f, *given, Some(what)),
             Self::Diverged(newest, other) => {
                 let list = |of: &[usize]| {
                     of.iter().map(|one| (one + 1).to_string()).collect::<Vec<_>>().join(" and ")
@@ -261,6 +259,23 @@ impl fmt::Display for Cannot {
 }
 
 impl std::error::Error for Cannot {}
+
+/// What is wrong with a bitmap, and what can be done.
+fn of_bitmap(f: &mut fmt::Formatter<'_>, given: usize, damage: Option<&str>) -> fmt::Result {
+    let what = damage.unwrap_or("cannot be read, or is larger than any that is written");
+    write!(
+        f,
+        "the bitmap of device {} of those given {what}: leave the device out, and add it as a fresh one",
+        given + 1
+    )?;
+    if damage.is_some() {
+        f.write_str(
+            "; where all members are so, the array can be read, and `mdadm --assemble --update=no-bitmap` starts it \
+             without a bitmap (but for a chunk of 0, of which mdadm 4.2 itself crashes)",
+        )?;
+    }
+    Ok(())
+}
 
 /// The numbers of members in words.
 fn members(of: &[u16]) -> String {

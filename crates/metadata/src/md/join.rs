@@ -4,7 +4,9 @@
 //! Whether that is enough to start with, and what must be made consistent, the core decides
 //! ([`raidlab_core::consistency`]).
 
-use raidlab_core::consistency::{ArrayId, Carried, Examined, Finding, Found, LogFound, Parameters};
+use raidlab_core::consistency::{
+    ArrayId, AssembleError, Carried, Examined, Finding, Found, LogFound, Parameters,
+};
 use raidlab_core::contract::{MemberBits, Superblock as Said};
 use raidlab_core::policy::MemberTraits;
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
@@ -246,6 +248,13 @@ fn consistency(
                 if (known.chunk, known.covered) != (head.chunk, head.covered) {
                     return Err(not_written(unlike(known, head)));
                 }
+            }
+            BitmapSeen::Found(head, _) if head.kind == BitmapKind::Plain => {
+                let chunk = head.chunk;
+                let what = format!(
+                    "has a bit for each {chunk} bytes, which is no power of two from 512 on"
+                );
+                return Err(Cannot::BitmapDamaged(given, what));
             }
             BitmapSeen::Found(head, _) => {
                 let kind = head.kind.version();
@@ -503,6 +512,30 @@ impl Joined {
             superblock: Finding::Whole(carried),
             ..Examined::default()
         }
+    }
+
+    /// Which member it is, if any, whose bitmap has fewer bits than the array needs, by why the core did not start the
+    /// array of what it was told was found.
+    pub fn short_bitmap(
+        &self,
+        all: &[Inspected],
+        found: &Found,
+        error: &AssembleError,
+    ) -> Option<(usize, Cannot)> {
+        let AssembleError::Parameter { key: "pages of the bitmap", asked, .. } = error else {
+            return None;
+        };
+        let needed: usize = asked.parse().ok()?;
+        let is_short = |place: usize| {
+            found.members.get(place).is_some_and(|member| member.bitmap.len() < needed)
+        };
+        let short = |(place, given): (usize, &Option<usize>)| {
+            let given = given.filter(|_| is_short(place))?;
+            let BitmapSeen::Found(head, _) = &all.get(given)?.bitmap else { return None };
+            let what = format!("covers {} sectors, fewer than the array has", head.covered);
+            Some((place, Cannot::BitmapDamaged(given, what)))
+        };
+        self.order.iter().enumerate().find_map(short)
     }
 
     /// Up to where a member that is being rebuilt has its data; all of it else.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use raidlab_core::layout::ZoneOrder;
 use raidlab_core::{Rotation, Sectors};
+pub(super) use raidlab_metadata::md::uuid;
 use raidlab_metadata::md::{
     Aside, BitmapSeen, Damage, Features, Inspected, LogSeen, Role, Seen, Superblock, level_name,
 };
@@ -121,14 +122,6 @@ fn why_not(one: &Inspected) -> String {
         (None, Some((_, damage))) => damage.to_string(),
         (None, None) => "no md superblock".into(),
     }
-}
-
-/// 16 bytes as mdadm prints them.
-pub(super) fn uuid(bytes: &[u8; 16]) -> String {
-    let words = bytes
-        .chunks(4)
-        .map(|word| word.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-    words.collect::<Vec<_>>().join(":")
 }
 
 /// A size in units of two and of ten, as mdadm adds it behind one in sectors; nothing for less than 5,000 KiB.

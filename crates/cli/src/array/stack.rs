@@ -290,6 +290,14 @@ fn devices(groups: &[Group], of: &Group) -> Vec<PathBuf> {
     all
 }
 
+/// Which devices an array has.
+fn belonging(group: &Group) -> String {
+    let superblock = group.parts.iter().find_map(|part| part.inspected.superblock());
+    let id = superblock.map_or_else(String::new, |one| format!(" ({})", uuid(&one.array)));
+    let devices = group.parts.iter().map(|part| part.path.display().to_string());
+    format!("{}{id}: {}", group.name, devices.collect::<Vec<_>>().join(", "))
+}
+
 /// What there is to say of each of several arrays that do not belong together.
 pub(super) fn each(found: &Found, options: &Members) -> Vec<String> {
     let parts: Vec<Part> = found
@@ -302,8 +310,9 @@ pub(super) fn each(found: &Found, options: &Members) -> Vec<String> {
             lower: None,
         })
         .collect();
-    let mut lines = Vec::new();
-    for mut group in grouped(&parts) {
+    let groups = grouped(&parts);
+    let mut lines: Vec<String> = groups.iter().map(belonging).collect();
+    for mut group in groups {
         let found = Found::of(group.parts.clone(), options);
         if found.decision.is_err() {
             group.found = Some(found);

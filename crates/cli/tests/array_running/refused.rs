@@ -253,3 +253,20 @@ fn that_members_are_cut_off_is_told_of_each() {
         assert!(ran.stderr.contains(&why(device)), "{ran:?}");
     }
 }
+
+#[test]
+fn arrays_of_one_name_are_told_apart() {
+    let one = harness("refused-one");
+    let two = Harness::new("refused-two", "raid1", 2, &["--assume-clean"]);
+    let pairs = [&one, &two].map(|harness| ["0", "1"].map(|device| harness.path(device)));
+    let words = ["array", "status"].map(str::to_owned);
+    let ran = raidlab(words.iter().chain(pairs.as_flattened()));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for [first, second] in &pairs {
+        let examined = raidlab(["array", "examine", "--json", first]).good().stdout;
+        let json: serde_json::Value = serde_json::from_str(&examined).unwrap();
+        let uuid = json["members"][0]["array_uuid"].as_str().unwrap().to_owned();
+        assert!(ran.stderr.contains(&format!("(UUID {uuid})")), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("array ({uuid}): {first}, {second}")), "{ran:?}");
+    }
+}

@@ -232,9 +232,16 @@ fn identity(devices: &Devices<'_>) -> Result<ArrayId, Cannot> {
     let Some(most) = most else { return Err(Cannot::NoLabel(devices.out.clone())) };
     let mut tops = devices.there().filter(|(_, one)| count(one) == most).map(|(_, one)| one);
     let Some(first) = tops.next() else { return Err(Cannot::NoLabel(devices.out.clone())) };
-    let named = |one: &Label| (format!("{} {}", one.kind.name(), one.shown_name()), one.array());
+    let named = |one: &Label| format!("{} {}", one.kind.name(), one.shown_name());
     match tops.find(|one| one.array() != first.array()) {
-        Some(other) => Err(Cannot::SeveralArrays([named(first), named(other)])),
+        Some(other) => {
+            let is_same = named(first) == named(other);
+            let called = |one: &Label| match is_same {
+                true => (format!("{} (ID {})", named(one), one.id), one.array()),
+                false => (named(one), one.array()),
+            };
+            Err(Cannot::SeveralArrays([called(first), called(other)]))
+        }
         None => Ok(first.array()),
     }
 }

@@ -18,7 +18,7 @@ use raidlab_core::{
 
 use crate::geom;
 
-use super::why::{Out, Why, no_superblock};
+use super::why::{Out, Why, no_superblock, uuid};
 use super::{
     BitmapKind, BitmapSeen, Features, Inspected, LogSeen, Obstacle, Role, Superblock, layout,
 };
@@ -390,7 +390,14 @@ pub(super) fn decide<'a>(
 /// Takes out all devices that are not in service; gives the newest superblock.
 fn sort_out<'a>(devices: &mut Devices<'a>, purpose: Purpose) -> Result<&'a Superblock, Cannot> {
     let array = identity(devices)?;
-    devices.exclude(|_, one| (one.array != array).then(|| Why::AnotherArray(one.name())));
+    let own = devices.there().find(|(_, one)| one.array == array).map(|(_, one)| one.name());
+    let called = |one: &Superblock| {
+        let name = one.name();
+        // Which of two that have one name.
+        let is_same = own.as_ref() == Some(&name);
+        if is_same { format!("{name}, UUID {}", uuid(&one.array)) } else { name }
+    };
+    devices.exclude(|_, one| (one.array != array).then(|| Why::AnotherArray(called(one))));
     copies(devices);
     let newest = newest(devices).ok_or_else(|| Cannot::NoMember(devices.out.clone()))?;
     diverged(devices, newest)?;
@@ -429,7 +436,9 @@ fn identity(devices: &Devices<'_>) -> Result<ArrayId, Cannot> {
         }
     }
     if let Some((one, other)) = tied {
-        return Err(Cannot::SeveralArrays([(one.name(), one.array), (other.name(), other.array)]));
+        let named =
+            |one: &Superblock| (format!("{} (UUID {})", one.name(), uuid(&one.array)), one.array);
+        return Err(Cannot::SeveralArrays([named(one), named(other)]));
     }
     most.map(|(one, _)| one.array).ok_or_else(|| Cannot::NoMember(devices.out.clone()))
 }

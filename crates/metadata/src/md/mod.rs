@@ -46,7 +46,7 @@ pub use ppl::{Ppl, PplEntry, PplHeader, PplSeen};
 pub use shape::{Obstacle, layout, level_name, word};
 pub use superblock::{ALL, Aside, BadBlockLog, Damage, Frame, Reshape, Role, Superblock};
 pub use v0::{ByteOrder, V0, V0Device};
-pub use why::{Out, Why};
+pub use why::{Out, Why, uuid};
 
 use raidlab_core::{Sector, Sectors};
 

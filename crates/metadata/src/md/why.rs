@@ -97,6 +97,14 @@ impl Out {
     }
 }
 
+/// 16 bytes as mdadm prints them.
+pub fn uuid(bytes: &[u8; 16]) -> String {
+    let words = bytes
+        .chunks(4)
+        .map(|word| word.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    words.collect::<Vec<_>>().join(":")
+}
+
 /// What is wrong with a device without a usable superblock.
 pub(super) fn no_superblock(one: &Inspected) -> String {
     if let Some(seen) = one.seen.first()

@@ -4,7 +4,7 @@ use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_metadata::MetadataFormat;
 use raidlab_metadata::md::{
     Allowed, Assembly, Cannot, Features, Inspected, Md, Obstacle, Out, Purpose, Role, Superblock,
-    Why, assemble, inspect, join, not_used,
+    Why, assemble, inspect, join, not_used, uuid,
 };
 
 use super::device::{disk, raid5, seen};
@@ -252,12 +252,23 @@ fn copies_and_strangers_are_named() {
     let whole = decide(&[a.clone(), b.clone(), c.clone(), c.clone()]).unwrap();
     assert_eq!(out(&whole), [(3, Why::Copy(2))]);
     let stranger = Superblock { array: [8; 16], device: [70; 16], ..c.clone() };
+    let same_name = "nas:data, UUID 08080808:08080808:08080808:08080808";
     let degraded = decide(&[a.clone(), b.clone(), stranger.clone()]).unwrap();
-    assert_eq!(out(&degraded), [(2, Why::AnotherArray("nas:data".into()))]);
+    assert_eq!(out(&degraded), [(2, Why::AnotherArray(same_name.into()))]);
     // Most devices decide, wherever they stand.
     let degraded = decide(&[stranger.clone(), a.clone(), b.clone()]).unwrap();
-    assert_eq!(out(&degraded), [(0, Why::AnotherArray("nas:data".into()))]);
-    assert!(matches!(decide(&[a.clone(), stranger]), Err(Cannot::SeveralArrays(_))));
+    assert_eq!(out(&degraded), [(0, Why::AnotherArray(same_name.into()))]);
+    let several = decide(&[a.clone(), stranger.clone()]).unwrap_err();
+    assert!(matches!(several, Cannot::SeveralArrays(_)));
+    // Of one name they are told apart by what they are.
+    for one in [&a, &stranger] {
+        let named = format!("nas:data (UUID {})", uuid(&one.array));
+        assert!(several.to_string().contains(&named), "{several}");
+    }
+    let mut other = stranger;
+    other.name[..4].copy_from_slice(b"box:");
+    let degraded = decide(&[a.clone(), b.clone(), other]).unwrap();
+    assert_eq!(out(&degraded), [(2, Why::AnotherArray("box:data".into()))]);
     // Two devices that are not copies and say that they are one member.
     let rival = Superblock { device: [79; 16], ..c.clone() };
     let degraded = decide(&[a, b, c, rival]).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
@@ -43,6 +43,15 @@ impl Disk {
     pub(super) fn into_file(self) -> File {
         self.file
     }
+}
+
+/// What is the same of a file or block device by whatever name.
+pub(super) fn identity(path: &Path) -> Option<(bool, u64, u64)> {
+    let there = path.metadata().ok()?;
+    Some(match there.file_type().is_block_device() {
+        true => (true, there.rdev(), 0),
+        false => (false, there.dev(), there.ino()),
+    })
 }
 
 fn check(there: &Metadata, path: &Path) -> Result<(), Failure> {

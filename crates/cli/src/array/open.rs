@@ -15,7 +15,7 @@ use raidlab_metadata::md::{
 use raidlab_metadata::{Source, Unreadable, printable};
 
 use super::args::Members;
-use super::disk::{LOOKED_AT, look};
+use super::disk::{self, LOOKED_AT, look};
 use super::stack::{self, Part};
 use super::synced::Synced;
 use super::{ddf, lvm};
@@ -72,7 +72,8 @@ impl Found {
         let without = without.map(|(given, _)| given).collect();
         let (dirty_degraded, ignore_journal) =
             (options.allow_dirty_degraded, options.ignore_journal);
-        let allowed = Allowed { dirty_degraded, ignore_journal, without, zones: options.zones };
+        let (twice, zones) = (twice(&parts), options.zones);
+        let allowed = Allowed { dirty_degraded, ignore_journal, without, twice, zones };
         let (mut paths, mut inspected, mut lower) = (Vec::new(), Vec::new(), Vec::new());
         for part in parts {
             paths.push(part.path);
@@ -282,6 +283,20 @@ impl Found {
         let (array, ()) = LowerArray::new(move || Ok::<_, Failure>((lower.engine()?, ())))?;
         Ok(array.part(start, sectors))
     }
+}
+
+/// Devices that are one that was given before, each with that one. Ranges of one device may be members of a volume.
+fn twice(parts: &[Part]) -> Vec<(usize, usize)> {
+    let is_old = |part: &&Part| {
+        let superblock = part.inspected.superblock().filter(|_| part.lower.is_none());
+        superblock.is_some_and(|one| one.v0.is_some())
+            && part.inspected.ddf.is_none()
+            && part.inspected.of_volume.is_none()
+    };
+    let old: Vec<_> = parts.iter().enumerate().filter(|(_, part)| is_old(part)).collect();
+    let ids: Vec<_> = old.iter().map(|(_, part)| disk::identity(&part.path)).collect();
+    let first = |at: usize| ids[..at].iter().position(|one| one.is_some() && *one == ids[at]);
+    (0..old.len()).filter_map(|at| Some((old[at].0, old[first(at)?].0))).collect()
 }
 
 /// The devices, each looked at.

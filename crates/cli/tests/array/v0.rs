@@ -160,3 +160,26 @@ fn superblocks_of_all_kinds_are_shown_in_mdadms_words() {
     }
     assert_eq!(ours.len(), expected.len());
 }
+
+/// By its path, by links, and by a path that goes round: one member, and so many copies.
+#[test]
+fn a_member_that_is_given_twice_is_one() {
+    let scratch = Scratch::new("array-v0-twice");
+    let [one, two] = ["one", "two"].map(|name| text(&scratch.file(name, vec![0; 4 << 20])));
+    let create = ["array", "create", "raid1", "--metadata", "0.90", "--assume-clean", &one, &two];
+    raidlab(create).good();
+    let named = |name: &str| text(&scratch.path().join(name));
+    let (soft, hard, round) = (named("soft"), named("hard"), named("./one"));
+    std::os::unix::fs::symlink(&one, &soft).unwrap();
+    std::fs::hard_link(&one, &hard).unwrap();
+    let all = [&one, &soft, &two, &hard, &round, &one];
+    let words = ["array", "status", "--json"].into_iter();
+    let shown = raidlab(words.chain(all.map(String::as_str))).good().stdout;
+    let json: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(json["missing"], serde_json::json!([]), "{json}");
+    let out = json["not_used"].as_array().unwrap();
+    let copy = |one: &serde_json::Value| {
+        one.to_string().contains("the same device as number 1 of those given")
+    };
+    assert!(out.len() == 4 && out.iter().all(copy), "{json}");
+}

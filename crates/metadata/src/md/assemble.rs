@@ -48,6 +48,9 @@ pub struct Allowed {
     pub ignore_journal: bool,
     /// Devices, by the order they were given in, that are left out.
     pub without: Vec<usize>,
+    /// Devices that are one given before by another name, each with that one. By their superblocks alone, those of
+    /// version 0.90 are told from two devices of one place by nothing.
+    pub twice: Vec<(usize, usize)>,
     /// How zones are ordered where a raid0 does not say.
     pub zones: Option<ZoneOrder>,
 }
@@ -307,6 +310,8 @@ impl<'a> Devices<'a> {
                 devices.take_out(given, place, Why::LeftOut);
             } else if superblock.is_none() {
                 devices.take_out(given, None, Why::NoSuperblock(no_superblock(one)));
+            } else if let Some((_, first)) = allowed.twice.iter().find(|(one, _)| *one == given) {
+                devices.take_out(given, place, Why::Copy(*first));
             }
         }
         devices

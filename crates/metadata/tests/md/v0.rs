@@ -285,6 +285,16 @@ fn members_are_taken_by_their_number() {
     assert_eq!(out(&decide(&[a, far, c]).unwrap()), [(1, Why::Stale(19, 21))]);
 }
 
+/// What no superblock of this version says, who opened the devices knows.
+#[test]
+fn a_device_that_was_given_twice_is_one() {
+    let all = [0, 0, 1, 2].map(|place| seen(device(&member("five", place, &same))));
+    let contested = assemble(&all, &Allowed::default()).unwrap();
+    assert_eq!(contested.missing(), [0]);
+    let whole = assemble(&all, &Allowed { twice: vec![(1, 0)], ..Allowed::default() }).unwrap();
+    assert_eq!((whole.missing(), out(&whole)), (vec![], vec![(1, Why::Copy(0))]));
+}
+
 /// A number is a place, and says nothing of which device has it: who left is told by events and by what the newest
 /// says of the place.
 #[test]

@@ -270,7 +270,8 @@ fn wanted(found: &Found, options: &Assemble) -> MdOptions {
     let without = (0..found.paths.len()).filter(is_out).collect();
     let dirty_degraded = members.allow_dirty_degraded;
     let ignore_journal = members.ignore_journal;
-    let allowed = Allowed { dirty_degraded, ignore_journal, without, zones: members.zones };
+    let zones = members.zones;
+    let allowed = Allowed { dirty_degraded, ignore_journal, without, zones, ..Allowed::default() };
     let room_wait = Some(Nanos::from_millis(60_000));
     let settings = Settings { room_wait, ..Settings::default() };
     MdOptions { allowed, run: options.run, settings, ..MdOptions::default() }

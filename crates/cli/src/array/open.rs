@@ -299,6 +299,24 @@ fn twice(parts: &[Part]) -> Vec<(usize, usize)> {
     (0..old.len()).filter_map(|at| Some((old[at].0, old[first(at)?].0))).collect()
 }
 
+/// Refuses a device that was given twice, by whatever name, where that is to be written.
+pub(super) fn refuse_twice(options: &Members) -> Result<(), Failure> {
+    let used: Vec<&PathBuf> =
+        options.members.iter().filter(|path| !options.without.contains(path)).collect();
+    let ids: Vec<_> = used.iter().map(|path| disk::identity(path)).collect();
+    for (at, path) in used.iter().enumerate() {
+        let Some(first) = ids[..at].iter().position(|one| one.is_some() && *one == ids[at]) else {
+            continue;
+        };
+        let shown = path.display();
+        return Err(Failure::input(match used[first] == *path {
+            true => format!("{shown}: given twice"),
+            false => format!("{shown}: given twice, first as {}", used[first].display()),
+        }));
+    }
+    Ok(())
+}
+
 /// The devices, each looked at.
 pub(super) fn parts(options: &Members) -> Result<Vec<Part>, Failure> {
     let paths = &options.members;

@@ -270,3 +270,13 @@ fn arrays_of_one_name_are_told_apart() {
         assert!(ran.stderr.contains(&format!("array ({uuid}): {first}, {second}")), "{ran:?}");
     }
 }
+
+#[test]
+fn a_device_that_is_given_twice_is_told_to_be() {
+    let harness = harness("refused-twice");
+    let (first, link) = (harness.path("0"), harness.path("link"));
+    std::os::unix::fs::symlink(&first, &link).unwrap();
+    refused(&harness, &[&first], (2, &format!("{first}: given twice")));
+    let words = format!("{link}: given twice, first as {first}");
+    refused(&harness, &[&link], (2, &words));
+}

@@ -23,7 +23,7 @@ use raidlab_engine::{Engine, FileMember, FileOptions, MdFound, MdOptions, Member
 use raidlab_metadata::md::{Allowed, Inspected, Joined, Out};
 use raidlab_targets::{NbdLimits, hold_memory};
 
-use super::open::Found;
+use super::open::{Found, refuse_twice};
 use super::overlay;
 use super::synced::Synced;
 use crate::failure::Failure;
@@ -191,6 +191,7 @@ fn read(found: &Found, shown: &[PathBuf]) -> Result<Started, Failure> {
 }
 
 fn write(options: &Assemble, found: &Found, shown: &[PathBuf]) -> Result<Started, Failure> {
+    refuse_twice(&options.members)?;
     let paths = &options.members.members;
     let (mut overlaid, mode) = match &options.overlay {
         Some(file) => {

@@ -183,12 +183,12 @@ fn whom_no_other_dominates_is_in_the_front() {
 }
 
 /// 95 of 100 differences of the sizes that docs/answers.md names have their sign, by the kind of work: of files in
-/// order and of small requests from 40 % on, 50 % while rebuilding, on a filesystem from 30 and 40 % on; p99s from
+/// order from 50 % on, of small requests from 30 %, 50 % while rebuilding, on a filesystem from 30 and 40 % on; p99s from
 /// twice as much on. Of several kinds the worst counts.
 #[test]
 fn what_the_model_is_off_is_of_the_work_and_of_the_figure() {
     for (work, healthy, rebuilding) in
-        [("nas", 0.4, 0.5), ("vm", 0.4, 0.5), ("varmail", 0.3, 0.4), ("backup", 0.4, 0.5)]
+        [("nas", 0.5, 0.5), ("vm", 0.3, 0.5), ("varmail", 0.3, 0.4), ("backup", 0.5, 0.5)]
     {
         let wanted = wanted(4, "nas-8tb-7200", work);
         let rates = vec![1; wanted.profile.parts.len()];
@@ -228,7 +228,7 @@ fn luck_is_the_error_of_the_mean_of_paired_ratios() {
     let other = drawn(&wanted, "raid6(4)", &[100, 200, 200, 400], &[10; 4]);
     // Ratios 1, 2, 1, 2: logarithms that are half of ln 2 off their mean, over the root of four less one.
     let drawn = std::f64::consts::LN_2 / 2.0 / 3f64.sqrt();
-    let model = 1.4f64.ln() / 1.644_853_626_951;
+    let model = 1.3f64.ln() / 1.644_853_626_951;
     let expected = (model * model + drawn * drawn).sqrt() / 1.05f64.ln();
     let found = off(&wanted, Objective::Speed, (&one, &other));
     assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
@@ -237,7 +237,7 @@ fn luck_is_the_error_of_the_mean_of_paired_ratios() {
     // p99s of the state that counts, with a drive missing.
     let other = self::drawn(&wanted, "raid6(4)", &[100; 4], &[10, 20, 10, 20]);
     let one = self::drawn(&wanted, "raid5(4)", &[100; 4], &[10; 4]);
-    let model = 1.8f64.ln() / 1.644_853_626_951;
+    let model = 1.6f64.ln() / 1.644_853_626_951;
     let expected = (model * model + drawn * drawn).sqrt() / 1.1f64.ln();
     let found = off(&wanted, Objective::Tail, (&one, &other));
     assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");

@@ -183,8 +183,8 @@ fn whom_no_other_dominates_is_in_the_front() {
 }
 
 /// 95 of 100 differences of the sizes that docs/answers.md names have their sign, by the kind of work: of files in
-/// order from 50 % on, of small requests from 30 %, 50 % while rebuilding, on a filesystem from 30 and 40 % on; p99s from
-/// twice as much on. Of several kinds the worst counts.
+/// order from 50 % on, of small requests from 30 %, 50 % while rebuilding, on a filesystem from 30 and 40 % on; p99s
+/// from twice as much on. Of several kinds the worst counts.
 #[test]
 fn what_the_model_is_off_is_of_the_work_and_of_the_figure() {
     for (work, healthy, rebuilding) in

@@ -3,7 +3,8 @@
 #
 # The guest is a User Mode Linux kernel, an ordinary process. Its root is this machine's own tree,
 # mounted read-only, so every tool installed here is there too.
-# Debian packages: user-mode-linux mdadm busybox-static
+# Debian packages: user-mode-linux mdadm busybox-static. A C compiler, which Rust needs too, is used on
+# processors that have more registers than the guest's kernel knows (AMX).
 #
 # usage: tests/md-guest.sh [-m MEMORY] [-t SECONDS] [-s DIR] [-p SIZES] [-v] SCRIPT [MEMBER_FILE...]
 #   SCRIPT          run by bash in the guest as root; "-" reads it from standard input
@@ -137,6 +138,13 @@ while :; do \$box sleep 1; done
 INIT
 chmod +x "$work/init"
 
+# The kernel of the guest comes to its first process on all processors with this, and on some without.
+registers=""
+if command -v cc >/dev/null &&
+    cc -O1 -shared -fPIC -o "$work/registers.so" "$(dirname "$0")/support/guest-registers.c" 2>"$work/console"; then
+    registers=$work/registers.so
+fi
+
 # The memory of the guest is a file that must be mapped executable.
 export TMPDIR=$work
 free=$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
@@ -146,7 +154,7 @@ fi
 # Its number is written down first: an interrupt may come at any time.
 run_guest() {
     timeout -s KILL "$limit" bash -c 'echo $$ >"$0"; exec "$@"' "$work/pid" \
-        "$kernel" mem="$memory" uml_dir="$work" umid=uml \
+        env ${registers:+LD_PRELOAD="$registers"} "$kernel" mem="$memory" uml_dir="$work" umid=uml \
         root=/dev/root rootfstype=hostfs rootflags=/ ro init="$work/init" \
         con0=null,fd:1 con=null ssl=null panic=-1 quiet ${drives[@]+"${drives[@]}"} \
         </dev/null >"$work/console" 2>&1 &

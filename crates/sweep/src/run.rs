@@ -215,15 +215,8 @@ fn head_of<'a>(
     // Workloads of one name differ in settings; those without keep the addresses of before.
     let of_workload = settings.into_iter().flatten();
     cell.extend(of_workload.flat_map(|(key, value)| [key.as_str(), value.as_str()]));
-    // Of a list a key may name one by its number or its name.
-    let is_of_another = |text: &&str| {
-        let which = text.strip_prefix("layouts[").and_then(|rest| rest.split_once(']'));
-        which.is_some_and(|(which, _)| match which.trim().parse::<usize>() {
-            Ok(number) => number != key.layout,
-            Err(_) => which.trim() != layout.name,
-        })
-    };
-    let of_others = keys.iter().map(|(text, _)| text.as_str()).filter(is_of_another).collect();
+    let of_others = keys.iter().map(|(text, _)| text.as_str());
+    let of_others = of_others.filter(|text| one.is_of_others(text, key)).collect();
     Row {
         cell: job.address(study, &one.canonical, &cell),
         of_others,

@@ -554,6 +554,32 @@ fn rows_name_the_keys_of_other_layouts() {
     assert!(rows.iter().any(|row| row.get("of_others").is_none()), "{rows:?}");
 }
 
+/// So they do of keys of other workloads, of drives that a layout has none of, and of layouts that have no such key.
+#[test]
+fn rows_name_the_keys_of_other_drives_and_workloads() {
+    let text = "title = \"t\"\nrounds = 1\n\
+        drives = [{ name = \"disks\", model = \"nas-8tb-7200\", count = 4 }, \
+        { name = \"ssds\", model = \"ssd-sata-1tb\", count = 2 }]\n\
+        layouts = [{ level = \"raid5\", members = 4, chunk = \"64KiB\", drives = \"disks\" }, \
+        { level = \"raid1\", members = 2, drives = [\"ssds\", \"ssds\"] }]\n\
+        workloads = [{ kind = \"random-read\", size = \"64KiB\", name = \"a\" }, \
+        { kind = \"random-read\", size = \"64KiB\", name = \"b\" }]\n\
+        [sweep]\n\
+        axes = [{ key = \"drives[disks].model\", values = [\"nas-8tb-7200\"] }, \
+        { key = \"workloads[0].block\", values = [\"8KiB\"] }, { key = \"layouts.chunk\", values = [\"16KiB\"] }]\n";
+    let rows = rows("of-other-drives", text, 1);
+    assert_eq!(rows.len(), 4);
+    for row in &rows {
+        let is_mirror = row["layout"].as_str().expect("a name").starts_with("raid1");
+        let mut expected = Vec::new();
+        expected.extend(is_mirror.then_some("drives[disks].model"));
+        expected.extend((row["workload"] == "b").then_some("workloads[0].block"));
+        expected.extend(is_mirror.then_some("layouts.chunk"));
+        let of_others = row.get("of_others").cloned().unwrap_or(serde_json::json!([]));
+        assert_eq!(of_others, serde_json::json!(expected), "{row}");
+    }
+}
+
 #[test]
 fn a_report_names_errors_and_keys_of_too_many_values() {
     let failed = |point: u64, error: &str| {

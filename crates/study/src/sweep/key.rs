@@ -68,6 +68,15 @@ impl Key {
         self.steps.first().is_some_and(|step| step.name == "drives")
     }
 
+    /// Which items of a list of tables it means, and of which list; `None` where it leads into none.
+    pub(crate) fn items(&self, document: &DeTable<'_>) -> Option<(&str, Vec<usize>)> {
+        let (step, rest) = self.steps.split_first()?;
+        match document.get(step.name.as_str())?.get_ref() {
+            DeValue::Array(items) => Some((&step.name, chosen(items, step, rest).ok()?)),
+            _ => None,
+        }
+    }
+
     /// Puts a value there.
     ///
     /// # Errors

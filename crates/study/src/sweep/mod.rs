@@ -15,6 +15,7 @@ use raidlab_toml_file::{DeTable, DeValue, Source};
 
 pub use value::Value;
 
+use crate::CellKey;
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::parse::table::{StudyTable, Table};
 use crate::study::Study;
@@ -64,6 +65,29 @@ pub struct PointStudy {
     /// All of the file with the values in place, without `[sweep]`, in one form whatever the order and
     /// the comments of the file: what a point is told from others by.
     pub canonical: String,
+    /// Of each key that leads into a list: the key, the list and which of its items.
+    items: Vec<(String, String, Vec<usize>)>,
+}
+
+impl PointStudy {
+    /// Whether a swept key changes nothing of a cell: it is one of other layouts or workloads, or of drives that the
+    /// cell's layout has none of.
+    pub fn is_of_others(&self, key: &str, cell: &CellKey) -> bool {
+        let Some((_, list, items)) = self.items.iter().find(|(text, ..)| text == key) else {
+            return false;
+        };
+        let layout = &self.study.layouts[cell.layout];
+        match list.as_str() {
+            "layouts" => !items.contains(&cell.layout),
+            // A rebuild alone has no workload.
+            "workloads" => !items.contains(&cell.workload),
+            "drives" => {
+                !items.contains(&layout.drives)
+                    && !layout.each.iter().any(|one| items.contains(one))
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A number that depends on all of a text.
@@ -190,6 +214,7 @@ impl Sweep {
         let source = Source { text: &self.text, path: &self.path };
         let mut document = source.document::<StudyError>()?;
         document.get_mut().remove(SWEEP);
+        let mut items = Vec::new();
         for ((key, line), text) in self.keys().zip(&texts) {
             let wrong = |reason: String| {
                 StudyError::new(Kind::UnknownName, &self.path, Some(line), key.text(), reason)
@@ -197,6 +222,9 @@ impl Sweep {
             let value = DeValue::parse(text).map_err(|error| wrong(error.message().to_owned()))?;
             let start = self.start_of(line);
             let value = value::placed(value.into_inner(), start..start);
+            if let Some((list, of)) = key.items(document.get_ref()) {
+                items.push((key.text().to_owned(), list.to_owned(), of));
+            }
             key.set(document.get_mut(), &value).map_err(wrong)?;
         }
         let mut study = crate::parse::read_document(&source, &document, None)?;
@@ -204,7 +232,7 @@ impl Sweep {
         study.seed = self.seed_of(point, study.seed);
         study.max_rounds = study.rounds;
         let canonical = canonical(document.get_ref()).toml();
-        Ok(PointStudy { study, canonical })
+        Ok(PointStudy { study, canonical, items })
     }
 
     /// A point as the text of a study file, with its seed.

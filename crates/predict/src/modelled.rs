@@ -30,7 +30,7 @@ use raidlab_random::mix;
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{
     CellKey, Detail, DriveSource, Host, NamedLayout, Rebuild, Runner, Sample, State, Study,
-    StudyError, StudyErrorKind, cell_title,
+    StudyError, StudyErrorKind, cell_title, lost_member,
 };
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Plan, RunRecord, Setting, Workload};
@@ -588,10 +588,13 @@ impl Modelled<'_> {
         if let Some((resource, _)) = &mut record.bottleneck {
             self.name_the_drive(key.layout, resource);
         }
-        record.warnings.extend(self.cache_warnings(key.layout, &record));
+        let rebuild = rebuild::progress(world);
+        let lost = lost_member(world.array().geometry());
+        let whole = world.array().geometry().used(lost).bytes() as f64;
+        let rebuilt = rebuild.as_ref().map_or(0, |rebuild| (rebuild.done * whole) as u64);
+        record.warnings.extend(self.cache_warnings(key.layout, (key.state, rebuilt), &record));
         let sample = Sample::of(workload, &record);
         let sample = sample.ok_or_else(|| failed("no time passed".into()))?;
-        let rebuild = rebuild::progress(world);
         let rebuild = rebuild.map(|rebuild| self.over_all_zones(key.layout, rebuild));
         Ok(Sample { rebuild, ..sample })
     }

@@ -239,11 +239,34 @@ fn what_fits_the_write_buffers_of_ssds_is_said() {
 fn what_fits_the_media_caches_of_shingled_drives_is_said() {
     let said = of_caches("smr-8tb-5400", "kind = \"random-write\", size = \"256KiB\"");
     let [said] = &said[..] else { panic!("{said:?}") };
-    let start = "each member wrote 2 MiB, for which the media cache of smr-8tb-5400, a shingled drive, has room, of \
-                 25 GiB: writes out of order beyond that wait until zones of 32 MiB";
+    let start = "each member wrote 2 MiB, and writes out of order go to the media cache of smr-8tb-5400, a shingled \
+                 drive, which had room for them (25 GiB, 250000 writes): beyond that they wait until zones of 32 MiB";
     assert!(said.starts_with(start), "{said}");
     let none: [String; 0] = [];
     assert_eq!(of_caches("smr-8tb-5400", "kind = \"random-read\", size = \"64KiB\""), none);
+}
+
+/// One member is left, which wrote all of it; what a rebuild writes is nobody's work.
+#[test]
+fn members_that_are_lost_and_rebuilds_wrote_nothing() {
+    let said = |state: &str| {
+        let head = format!("processes = [16]\nstates = [\"{state}\"]\nmember_size = \"1GiB\"");
+        let drives = "drives = [{ name = \"d\", model = \"ssd-nvme4-2tb-dc\", count = 2 }]";
+        let text = format!(
+            "title = \"t\"\n{head}\n{drives}\nlayouts = [{{ level = \"raid1\", members = 2 }}]\n\
+             workloads = [{{ kind = \"random-write\", size = \"1MiB\" }}]\n"
+        );
+        let study = parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
+        let told = sample(&study, 0, 1).warnings;
+        let told: Vec<&String> =
+            told.iter().filter(|one| one.starts_with("each member wrote")).collect();
+        told.first().map(|one| one.split(',').next().unwrap_or_default().to_owned())
+    };
+    for state in ["healthy", "degraded"] {
+        assert_eq!(said(state).as_deref(), Some("each member wrote 16 MiB"), "{state}");
+    }
+    // What the rebuild has begun and not done is not told apart.
+    assert_eq!(said("rebuilding").as_deref(), Some("each member wrote 17 MiB"));
 }
 
 /// Five drives are simulated where four are members and the journal has one of its own.

@@ -47,7 +47,7 @@ pub(super) fn run(
     };
     let title = || format!("{} on {}", workload.kind(), options.target_name());
     let mut record = record.map_err(|what| Failure::input(format!("{}: {what}", title())))?;
-    record.warnings.extend(modelled.cache_warnings(0, &record));
+    record.warnings.extend(modelled.cache_warnings(0, (State::Healthy, 0), &record));
     if let Some((trace, _)) = &trace {
         let kept = trace.add_kept(&title(), setting.seed, &mut world);
         kept.map_err(|error| Failure::failed(format!("--trace: {error}")))?;

@@ -2,6 +2,7 @@
 
 use raidlab_core::Nanos;
 use raidlab_models::{DriveKind, DriveSpec, SmrFigures, SsdFigures};
+use raidlab_study::State;
 use raidlab_workload::RunRecord;
 
 use super::Modelled;
@@ -14,18 +15,27 @@ const REWRITTEN: u64 = 8;
 const MIB: u64 = 1 << 20;
 
 impl Modelled<'_> {
-    /// What a reader must know of a run of a layout whose members wrote so little that their caches took it.
-    pub fn cache_warnings(&self, layout: usize, record: &RunRecord) -> Vec<String> {
-        warnings(&self.members(layout).collect::<Vec<_>>(), record)
+    /// What a reader must know of a run of a layout whose members wrote so little that their caches took it. In the
+    /// state `degraded` one member less wrote; `rebuilt` bytes were the rebuild's.
+    pub fn cache_warnings(
+        &self,
+        layout: usize,
+        (state, rebuilt): (State, u64),
+        record: &RunRecord,
+    ) -> Vec<String> {
+        let lost = u64::from(state == State::Degraded);
+        warnings(&self.members(layout).collect::<Vec<_>>(), (lost, rebuilt), record)
     }
 }
 
-fn warnings(drives: &[&DriveSpec], record: &RunRecord) -> Vec<String> {
+fn warnings(drives: &[&DriveSpec], (lost, rebuilt): (u64, u64), record: &RunRecord) -> Vec<String> {
     let totals = record.totals();
     let members = record.members.filter(|_| totals.writes.bytes > 0 && !drives.is_empty());
     let Some(members) = members else { return Vec::new() };
+    let writing = (drives.len() as u64).saturating_sub(lost).max(1);
     let run = Run {
-        each: members.bytes_written / drives.len() as u64,
+        each: members.bytes_written.saturating_sub(rebuilt) / writing,
+        writes: members.writes / writing,
         took: record.last_done(),
         flushes: totals.others.count > 0,
     };
@@ -44,8 +54,10 @@ fn warnings(drives: &[&DriveSpec], record: &RunRecord) -> Vec<String> {
 /// What a run did to each member.
 #[derive(Clone, Copy)]
 struct Run {
-    /// Bytes written.
+    /// Bytes written for the workload.
     each: u64,
+    /// Writes, those of a rebuild too.
+    writes: u64,
     took: Nanos,
     /// Something was flushed, were it at the end.
     flushes: bool,
@@ -72,16 +84,37 @@ fn buffered(name: &str, figures: &SsdFigures, run: Run) -> Option<String> {
     })
 }
 
+/// Of writes in order nothing goes to the media cache, which no counter tells apart here.
 fn shingled(name: &str, figures: &SmrFigures, run: Run) -> Option<String> {
-    let cache = figures.media_cache.bytes();
-    (run.each < cache).then(|| {
+    let (cache, places) = (figures.media_cache.bytes(), u64::from(figures.media_cache_extents));
+    (run.each < cache && run.writes < places).then(|| {
         format!(
-            "each member wrote {} MiB, for which the media cache of {name}, a shingled drive, has room, of {} GiB: \
-             writes out of order beyond that wait until zones of {} MiB are rewritten, and are many times slower than \
-             here and than on conventional drives",
+            "each member wrote {} MiB, and writes out of order go to the media cache of {name}, a shingled drive, which \
+             had room for them ({} GiB, {places} writes): beyond that they wait until zones of {} MiB are rewritten, \
+             and are many times slower than here and than on conventional drives",
             run.each.div_ceil(MIB),
             cache >> 30,
             figures.zone.bytes() / MIB
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The media cache has so many places, whatever they hold.
+    #[test]
+    fn a_media_cache_without_places_has_no_room() {
+        let drive = raidlab_models::load("smr-8tb-5400").expect("a drive");
+        let DriveKind::Smr(spec) = &drive.kind else { panic!("{:?}", drive.kind) };
+        let figures = spec.figures();
+        let told = |each: u64, writes: u64| {
+            let run = Run { each, writes, took: Nanos(1), flushes: false };
+            shingled("s", figures, run).is_some()
+        };
+        let (room, places) = (figures.media_cache.bytes(), u64::from(figures.media_cache_extents));
+        assert!(told(room - 1, places - 1));
+        assert!(!told(room - 1, places) && !told(room, places - 1));
+    }
 }

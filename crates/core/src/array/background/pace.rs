@@ -1,7 +1,8 @@
 //! How fast background work goes: between a least and a most, or a share of the time.
 //!
-//! As Linux md has it (`md_do_sync` and `is_mddev_idle` in drivers/md/md.c, kernel 6.1 and 6.12): never faster than
-//! the most; slower than the least as much at once as there is room for, whatever else goes on; in between, each range
+//! As Linux md has it (`md_do_sync` and `is_mddev_idle` in drivers/md/md.c, kernel 6.1 and 6.12): what was done is
+//! never faster than the most, but for what is in flight: raid10 begins 32 MiB at once whenever it is below, so that a
+//! kernel passes a small most by half and more; slower than the least as much at once as there is room for, whatever else goes on; in between, each range
 //! looks at what the members did for others first. When that was more than 32 KiB on one of them since it was last
 //! found to be, what is in flight ends before the range is begun. So a few small requests a second hardly slow it down.
 //!

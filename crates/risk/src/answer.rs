@@ -150,6 +150,9 @@ pub struct Ratio {
     pub array: Within,
     /// Losing anything.
     pub sector: Within,
+    /// How many times as likely at least it loses the array, and anything, where that of `less` is below
+    /// [`words::LEAST`]: counted down to that only, as other causes dominate what is below.
+    pub at_least: [Option<f64>; 2],
 }
 
 /// The answer.
@@ -411,6 +414,10 @@ impl Question {
                 less,
                 array: within(quotient(one.array.value, other.array.value), array),
                 sector: within(quotient(one.sector.value, other.sector.value), sector),
+                at_least: [
+                    words::counted_down(one.array.value, other.array.value),
+                    words::counted_down(one.sector.value, other.sector.value),
+                ],
             }
         };
         (0..of.len()).filter(|more| *more != less).map(ratio).collect()
@@ -693,6 +700,31 @@ mod tests {
         let effort = Effort { error: 0.0, paths: u64::MAX, ..question.effort() };
         let broken_off = simulate(&mut array, &question.model_of(0), years(5.0), effort);
         assert_eq!(broken_off.paths, 0);
+    }
+
+    /// Only what other causes do not dominate is counted down from: of these layouts the second loses the array, and not
+    /// only sectors, less often than that.
+    #[test]
+    fn a_ratio_says_how_many_times_at_least_where_other_causes_dominate_the_safest() {
+        let names = ["raid5(4)", "raid6(4)"].map(|name| name.parse().expect("one"));
+        let mut question = Question::usual(names.to_vec(), Sectors(1 << 30), Class::HardDisk, 5);
+        (question.model.rebuild, question.missions, question.main) =
+            (Span::Fixed(20.0), vec![years(5.0)], 0);
+        let of = |one| question.chances(one, Precision::Brief).expect("chances");
+        let (more, less) = (of(0), of(1));
+        let outcome = |of: &Chances| of.missions[0].outcome;
+        assert!(outcome(&less).array.value < words::LEAST, "{:?}", outcome(&less).array);
+        let [ratio] = question.ratios(&[more.clone(), less.clone()])[..] else { panic!("one") };
+        let [array, sector] = ratio.at_least;
+        let counted = outcome(&more).array.value / words::LEAST;
+        assert!(
+            (array.expect("below") / counted - 1.0).abs() < 1e-12 && counted < ratio.array.central
+        );
+        assert_eq!(sector.is_some(), outcome(&less).sector.value < words::LEAST);
+        question.missions = vec![years(100.0)];
+        let of = |one| question.chances(one, Precision::Brief).expect("chances");
+        let [ratio] = question.ratios(&[of(0), of(1)])[..] else { panic!("one") };
+        assert_eq!(ratio.at_least[1], None, "in a hundred years more than that");
     }
 
     /// Ratios are those of the main mission, whichever place that has.

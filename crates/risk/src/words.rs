@@ -43,7 +43,8 @@ pub const DOMINATED: &str = "other causes dominate";
 /// What is said of the safest layout where ratios to it are told.
 pub fn dominated(safest: &str) -> String {
     format!(
-        "{safest} itself loses the array less than 1 time in 100,000: {DOMINATED}, which no layout is a help against"
+        "{safest} itself loses the array less than 1 time in 100,000: {DOMINATED}, which no layout is a help \
+         against; ratios count down to that only"
     )
 }
 
@@ -79,6 +80,30 @@ pub fn compared(ratio: f64, (low, high): (f64, f64)) -> String {
         return format!("about {central}as often");
     }
     format!("about {central}as often; from {low} to {high} times")
+}
+
+/// How many times as large at least a chance is as one below [`LEAST`], which is counted as that; `None` where the other
+/// is not below.
+pub fn counted_down(chance: f64, than: f64) -> Option<f64> {
+    (than < LEAST).then(|| (chance / LEAST).max(1.0))
+}
+
+/// How many times as often at least, as [`counted_down`] has it, for a table: `at least 40`; of two chances below
+/// [`LEAST`] that other causes dominate.
+pub fn times_counted_down(at_least: f64) -> String {
+    if at_least > 1.0 { format!("at least {}", times_at_least(at_least)) } else { DOMINATED.into() }
+}
+
+/// The same in words: `at least 40 times as often, counted down to 1 in 100,000 only`.
+pub fn compared_counted_down(at_least: f64) -> String {
+    if at_least <= 1.0 {
+        return format!("less than 1 in 100,000, too: {DOMINATED}");
+    }
+    let times = match &*times_at_least(at_least) {
+        "1" => String::new(),
+        times => format!("{times} times "),
+    };
+    format!("at least {times}as often, counted down to 1 in 100,000 only")
 }
 
 /// How many times as often, to one digit: `40`, `1.5`, `1`, `1/3`.
@@ -242,6 +267,22 @@ mod tests {
         assert_eq!(share(0.71), "about 70 %");
         assert_eq!(bytes(3.3e-4), "300 MB");
         assert_eq!(bytes(9e-6), "less than 10 MB: other causes dominate");
+    }
+
+    /// Below what other causes dominate nothing is counted: neither of one chance nor of both.
+    #[test]
+    fn ratios_count_down_to_what_other_causes_dominate() {
+        assert_eq!(counted_down(4e-3, LEAST), None);
+        let told = |chance: f64| {
+            let least = counted_down(chance, 6e-6).expect("is below");
+            (times_counted_down(least), compared_counted_down(least))
+        };
+        let often =
+            |times: &str| format!("at least {times}as often, counted down to 1 in 100,000 only");
+        assert_eq!(told(4.1e-3), ("at least 400".to_owned(), often("400 times ")));
+        assert_eq!(told(1.2e-5), ("at least 1".to_owned(), often("")));
+        let both = "less than 1 in 100,000, too: other causes dominate".to_owned();
+        assert_eq!(told(9e-6), (DOMINATED.to_owned(), both));
     }
 
     #[test]

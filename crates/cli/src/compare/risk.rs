@@ -174,8 +174,8 @@ impl<'a> Asked<'a> {
                 spares: self.question.spares[place],
                 rebuilt: self.rebuilt_in_words(study, place),
                 rebuild_hours: simulated.map_or_else(Vec::new, |one| one.runs.clone()),
-                times_array: ratio.and_then(|ratio| rows::ratio(ratio.array)),
-                times_sector: ratio.and_then(|ratio| rows::ratio(ratio.sector)),
+                times_array: ratio.and_then(|one| rows::ratio(one.array, one.at_least[0])),
+                times_sector: ratio.and_then(|one| rows::ratio(one.sector, one.at_least[1])),
                 missions: chances[place].missions.iter().map(rows::mission).collect(),
             }
         });

@@ -73,7 +73,9 @@ fn ratios(asked: &Asked, answer: &Answer, out: &mut String) {
     out.push_str(&folded(&head, "", 0));
     for ratio in &answer.ratios {
         let name = &answer.risks[ratio.more].layout;
-        let (array, sector) = (compared(ratio.array), compared(ratio.sector));
+        let [least_array, least_sector] = ratio.at_least;
+        let array = compared(ratio.array, least_array);
+        let sector = compared(ratio.sector, least_sector);
         let lines = if array == sector {
             vec![("loses the array, and a sector or more,", array)]
         } else {
@@ -90,8 +92,9 @@ fn ratios(asked: &Asked, answer: &Answer, out: &mut String) {
     out.push('\n');
 }
 
-fn compared(ratio: Within) -> String {
-    words::compared(ratio.central, (ratio.low, ratio.high))
+fn compared(ratio: Within, at_least: Option<f64>) -> String {
+    let told = || words::compared(ratio.central, (ratio.low, ratio.high));
+    at_least.map_or_else(told, words::compared_counted_down)
 }
 
 fn layout(asked: &Asked, risk: &Risk, out: &mut String) {

@@ -43,7 +43,7 @@ fn no_baseline(view: &View<'_>) -> Option<String> {
 }
 
 fn wide(view: &View<'_>) -> Option<String> {
-    let spreads = view.cells().filter_map(|cell| half_range(cell).map(|half| (cell, half)));
+    let spreads = told(view).filter_map(|cell| half_range(cell).map(|half| (cell, half)));
     let wide: Vec<(&Cell, f64)> = spreads.filter(|(_, half)| *half > WIDE_PERCENT).collect();
     let (cell, half) = wide.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
     // The range of more rounds is never narrower.
@@ -114,7 +114,7 @@ fn undecided(view: &View<'_>) -> Option<String> {
 }
 
 fn outliers(view: &View<'_>) -> Option<String> {
-    let odd: Vec<&Cell> = view.cells().filter(|cell| !cell.outlier_rounds.is_empty()).collect();
+    let odd: Vec<&Cell> = told(view).filter(|cell| !cell.outlier_rounds.is_empty()).collect();
     let cell = odd.first()?;
     let rounds: Vec<String> = cell.outlier_rounds.iter().map(u32::to_string).collect();
     let look = match view.results.clock {
@@ -128,6 +128,11 @@ fn outliers(view: &View<'_>) -> Option<String> {
         name(view, cell),
         number::listed(&rounds)
     ))
+}
+
+/// The cells whose figures are told: how far what is unknown varies says nothing.
+fn told<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Cell> {
+    view.cells().filter(|cell| !cell.tells_too_little())
 }
 
 fn distance(one: f64, other: f64) -> f64 {

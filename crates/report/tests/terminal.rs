@@ -223,6 +223,25 @@ fn advice_on_weak_measurements() {
     assert!(export(&results).contains("no reasonable number of rounds would resolve them"));
 }
 
+/// How far rebuild times vary of which nobody knows what they are says nothing: no advice is about them.
+#[test]
+fn no_advice_is_about_times_that_are_unknown() {
+    let told = |seen: f64| {
+        let mut results = common::small();
+        let mut cell = results.cells[0].clone();
+        (cell.state, cell.metric) = ("rebuilding".to_owned(), "rebuild_estimate_s".to_owned());
+        cell.note = Some("estimated from 50.00 % of the rebuild".to_owned());
+        (cell.last_done_s, cell.samples[0], cell.outlier_rounds) = (seen, 900.0, vec![1]);
+        results.cells.push(cell);
+        let text = Terminal { width: None, ..TERMINAL }.export(&results).expect("a report");
+        let advice = text.split("Conclusions").next().expect("a part").split("advice: ").skip(1);
+        (text.contains("unknown"), advice.filter(|one| one.contains("rebuilding")).count())
+    };
+    // Of a cell that vary by more than a tenth, and of one with a round far apart.
+    assert_eq!(told(3.1), (false, 2));
+    assert_eq!(told(2.9), (true, 0));
+}
+
 #[test]
 fn a_document_without_cells_says_so() {
     let text = TERMINAL.export(&common::empty()).expect("a report");

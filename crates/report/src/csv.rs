@@ -98,6 +98,7 @@ const FIGURES: &[Column] = &[
     ("dependence", |cell| known(cell.dependence)),
     ("may_be_best", |cell| cell.may_be_best.to_string()),
     ("as_good_as_best", |cell| cell.as_good_as_best.to_string()),
+    ("unsettled", |cell| cell.unsettled.to_string()),
     ("outlier_rounds", |cell| {
         let rounds: Vec<String> = cell.outlier_rounds.iter().map(u32::to_string).collect();
         rounds.join(" ")

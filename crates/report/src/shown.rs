@@ -42,11 +42,16 @@ pub(crate) const fn short_clock(origin: Origin) -> &'static str {
 pub(crate) fn too_little() -> String {
     let percent = number::share(LEAST_REBUILT_PERCENT / 100.0);
     let seconds = format!("{LEAST_REBUILT_SECONDS:.0}{}s", number::NO_BREAK);
-    let least = format!("{PACED_SECONDS:.0}{}s", number::NO_BREAK);
+    let least = paced();
     format!(
         "less than {percent} of the rebuild was done beside the load, in less than {seconds}, or the load went on for \
          less than {least}"
     )
+}
+
+/// So long nothing settles beside a rebuild: `3 s`.
+pub(crate) fn paced() -> String {
+    format!("{PACED_SECONDS:.0}{}s", number::NO_BREAK)
 }
 
 /// Whether a metric is the time of a rebuild, whose seconds nobody reads.
@@ -152,7 +157,7 @@ pub(crate) struct Percent {
 /// What a cell's percentage is: against the same layout healthy where its state is another one, else against
 /// the baseline, which for a baseline of one layout would always be nought.
 pub(crate) fn percent(view: &View<'_>, layout: usize, cell: &Cell) -> Option<Percent> {
-    if cell.tells_too_little() {
+    if cell.tells_too_little() || cell.unsettled {
         return None;
     }
     if let Some(healthy) = healthy(view, cell) {
@@ -166,7 +171,7 @@ pub(crate) fn percent(view: &View<'_>, layout: usize, cell: &Cell) -> Option<Per
 
 /// Whether any percentage is against the same layout healthy.
 fn has_healthy_percent(view: &View<'_>) -> bool {
-    view.cells().any(|cell| healthy(view, cell).is_some())
+    view.cells().any(|cell| !cell.unsettled && healthy(view, cell).is_some())
 }
 
 /// What a legend adds to what percentages are against; nothing where all are against the baseline.

@@ -68,6 +68,8 @@ pub(crate) enum Lead {
     Open(Vec<usize>),
     /// All are as good as the best.
     Alike,
+    /// Some of it was over before what goes on beside a rebuild had settled: nothing is compared.
+    Unsettled,
 }
 
 /// What tells rows apart within a section.
@@ -197,9 +199,15 @@ impl Row<'_> {
         self.cells.iter().flatten().any(|cell| cell.tells_too_little())
     }
 
-    /// Whether anything can be said of who is best: not where a layout may be better than all that are known.
+    /// A cell was over before what goes on beside its rebuild had settled, so that none of the row is compared.
+    pub(crate) fn has_unsettled(&self) -> bool {
+        self.lead == Lead::Unsettled
+    }
+
+    /// Whether anything can be said of who is best: not where a layout may be better than all that are known, nor
+    /// where nothing has settled.
     pub(crate) fn has_best(&self) -> bool {
-        !self.has_unknown() && self.too_short.is_empty()
+        !self.has_unknown() && !self.has_unsettled() && self.too_short.is_empty()
     }
 
     /// How many layouts were measured.
@@ -390,6 +398,9 @@ fn lead(cells: &[Option<&Cell>], best: usize) -> Lead {
         (0..cells.len()).filter(|at| cells[*at].is_some_and(wanted)).collect()
     };
     let all = of(&|_| true);
+    if !of(&|cell| cell.unsettled).is_empty() {
+        return Lead::Unsettled;
+    }
     let rounds = cells.iter().flatten().map(|cell| cell.samples.len()).min().unwrap_or(0);
     let needed = fewest_rounds(all.len().saturating_sub(1)).max(ROUNDS_FOR_INTERVAL as u32);
     if rounds < needed as usize {

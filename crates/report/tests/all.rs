@@ -16,3 +16,4 @@ mod sheets;
 mod spreadsheet;
 mod terminal;
 mod trust;
+mod unsettled;

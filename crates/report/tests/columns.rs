@@ -153,6 +153,7 @@ fn distinct(clock: Clock) -> Results {
         (cell.spread_percent, cell.dependence) = (Some(number()), Some(-number()));
         (cell.may_be_best, cell.as_good_as_best, cell.detail) =
             (at % 3 == 0, at % 4 == 0, at % 7 == 6);
+        cell.unsettled = at % 5 == 4;
         cell.more_rounds = Some(at as u32 + 1);
         cell.outlier_rounds = vec![2, at as u32 % 9 + 1];
         (cell.process_cpu_s, cell.system_cpu_s) = (Some(number()), Some(number()));
@@ -202,6 +203,10 @@ fn every_column_has_what_the_document_has_under_its_name() {
             if cell.get("detail").is_none() {
                 assert_eq!(row["detail"], "false", "absent where it is not one");
                 seen.insert("detail".to_owned());
+            }
+            if !cell.as_object().expect("an object").contains_key("unsettled") {
+                assert_eq!(row["unsettled"], "false");
+                seen.insert("unsettled".to_owned());
             }
             let of_study = ["study", "raidlab", "seed", "clock"];
             let head = of_study.iter().map(|key| ((*key).to_owned(), document[*key].clone()));

@@ -305,6 +305,10 @@ pub struct Cell {
     /// It is shown that no layout of the row is better by the floor or more.
     #[serde(default)]
     pub as_good_as_best: bool,
+    /// It was over before what goes on beside its rebuild had settled: nothing is compared in its row, nor it with the
+    /// same layout healthy. Absent where it is not so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsettled: bool,
     /// Rounds, from 1, whose samples stand far apart from the others; they count. Absent when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outlier_rounds: Vec<u32>,

@@ -7,7 +7,7 @@ mod warned;
 pub use warned::run_warnings;
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raidlab_core::geometry::{Chunk, ChunkMap};
 use raidlab_core::{Layout, Nanos, Sectors};
@@ -141,6 +141,7 @@ impl Judged {
                 kinds.push((*measure, cell.better));
             }
         }
+        let unsettled = unsettled::cells(study, samples, &self.rows);
         for &(kind, better) in &kinds {
             let mut by_cell: BTreeMap<usize, &[f64]> = BTreeMap::new();
             for (at, measure, cell) in &self.cells {
@@ -170,16 +171,15 @@ impl Judged {
                     one.standing.as_good_as_best = false;
                 }
             }
-            if row_metric(kind.name()) != REBUILD {
-                for at in unsettled::cells(study, samples, &self.rows) {
-                    shown.remove(&at);
-                }
+            if !kind.is_rebuild() {
+                shown.retain(|at, _| !unsettled.contains(at));
             }
             self.tell(study, kind, &shown);
         }
         self.join_twins();
         for (kind, _) in kinds {
-            self.against_mean(study, kind);
+            let none = BTreeSet::new();
+            self.against_mean(study, kind, if kind.is_rebuild() { &none } else { &unsettled });
         }
     }
 
@@ -225,12 +225,14 @@ impl Judged {
         }
     }
 
-    /// The layouts of a baseline of several stand beside the mean of their medians, as these are shown.
-    fn against_mean(&mut self, study: &Study, kind: Measure) {
+    /// The layouts of a baseline of several stand beside the mean of their medians, as these are shown; not in rows of
+    /// cells that are compared with none.
+    fn against_mean(&mut self, study: &Study, kind: Measure, unsettled: &BTreeSet<usize>) {
         if study.baseline.len() < 2 {
             return;
         }
-        for row in &self.rows {
+        let is_compared = |row: &&Cells| row.layouts.iter().all(|at| !unsettled.contains(at));
+        for row in self.rows.iter().filter(is_compared) {
             let own = |cell: &&mut (usize, Measure, Cell)| {
                 row.layouts.contains(&cell.0)
                     && cell.1.is_alike(kind)
@@ -299,6 +301,10 @@ impl Measure {
 
     fn is_value(self) -> bool {
         matches!(self, Self::Value(..))
+    }
+
+    fn is_rebuild(self) -> bool {
+        row_metric(self.name()) == REBUILD
     }
 
     fn unit(self) -> &'static str {
@@ -523,6 +529,7 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         dependence: None,
         may_be_best: false,
         as_good_as_best: false,
+        unsettled: !measure.is_rebuild() && unsettled::is_unsettled(study, key, own),
         settings: spec.map_or_else(BTreeMap::new, |spec| spec.settings.clone()),
         first_done_s: median_of(own, |sample| Some(sample.first_done.as_secs()))?,
         last_done_s: median_of(own, |sample| Some(sample.last_done.as_secs()))?,

@@ -253,8 +253,9 @@ fn the_first_seconds_of_a_rebuild_are_compared_with_none() {
         }
     }
     let layouts = format!("{FIVE}, {{ level = \"raid6\", members = 5 }}");
-    let told = |runner: Short, is_real: bool| {
-        let mut study = study("\"healthy\", \"rebuilding\"", &layouts, "baseline = [\"raid5(4)\"]");
+    let told = |runner: Short, is_real: bool, baseline: &str| {
+        let head = format!("baseline = [{baseline}]");
+        let mut study = study("\"healthy\", \"rebuilding\"", &layouts, &head);
         study.measured = is_real;
         let samples = run_rounds(&study, &mut { runner }, &mut on).expect("runs");
         let none = BTreeMap::new;
@@ -267,15 +268,24 @@ fn the_first_seconds_of_a_rebuild_are_compared_with_none() {
             };
             let cells: Vec<_> = results.cells.iter().filter(of).collect();
             assert!(!cells.is_empty(), "{state}");
-            cells.iter().any(|cell| cell.percent_vs_baseline.is_some() || cell.as_good_as_best)
+            let is_one = |cell: &&raidlab_results::Cell| {
+                cell.percent_vs_baseline.is_some() || cell.as_good_as_best
+            };
+            let is_compared = cells.iter().any(is_one);
+            // The document says which of its cells are compared with none.
+            assert!(cells.iter().all(|cell| cell.unsettled != is_compared), "{state}");
+            is_compared
         };
         let is_warned = results.warnings.iter().any(|one| one.starts_with("no verdict while"));
         (compared("healthy", false), compared("rebuilding", false), is_warned)
     };
-    assert_eq!(told(Short(900, 0.1), false), (true, false, true));
-    for (runner, is_real) in
-        [(Short(3_100, 0.1), false), (Short(900, 1.0), false), (Short(900, 0.1), true)]
-    {
-        assert_eq!(told(runner, is_real), (true, true, false));
+    // A baseline of several is compared with its own mean.
+    for baseline in ["\"raid5(4)\"", "\"raid5(4)\", \"raid6(5)\""] {
+        assert_eq!(told(Short(900, 0.1), false, baseline), (true, false, true));
+        for (runner, is_real) in
+            [(Short(3_100, 0.1), false), (Short(900, 1.0), false), (Short(900, 0.1), true)]
+        {
+            assert_eq!(told(runner, is_real, baseline), (true, true, false));
+        }
     }
 }

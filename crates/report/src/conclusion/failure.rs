@@ -41,8 +41,9 @@ fn of_row<'a>(view: &View<'_>, section: &Section<'a>, row: &Row<'a>) -> Option<C
         one.state == "healthy" && (one.processes, one.settings) == (row.processes, row.settings)
     })?;
     let both = healthy.cells.iter().zip(&row.cells).filter_map(|(one, other)| (*one).zip(*other));
+    let is_known = |(one, other): &Pair<'_>| one.median > 0.0 && other.median > 0.0;
     let mut pairs: Vec<Pair<'a>> =
-        both.filter(|(one, other)| one.median > 0.0 && other.median > 0.0).collect();
+        both.filter(|(_, now)| !now.unsettled).filter(is_known).collect();
     pairs.sort_by(|one, other| kept(*one).total_cmp(&kept(*other)));
     let is_loss = |(healthy, now): &Pair<'_>| is_clearly_better(view, healthy, now, LEAST_LOSS);
     let at = pairs.iter().position(is_loss)?;

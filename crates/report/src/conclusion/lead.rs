@@ -34,6 +34,9 @@ pub(super) fn of_section<'a>(view: &View<'a>, section: &Section<'a>) -> Vec<Conc
 
 fn conclusion<'a>(view: &View<'a>, section: &Section<'a>, rows: &[&Row<'a>]) -> Conclusion<'a> {
     let ahead = |row: &&Row<'a>| {
+        if row.has_unsettled() {
+            return None;
+        }
         let (best, next) = (row.cells[row.leader()]?, runner_up(section, row)?);
         // Who wins by the rounds may be behind by its median.
         Some(gain(best, next)).filter(|gain| *gain > 1.0)
@@ -74,6 +77,7 @@ fn sentence(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String
         }
         Lead::Shared { good, open } => return shared_lead(view, section, rows, (good, open)),
         Lead::Open(open) => return undecided(view, section, rows, open),
+        Lead::Unsettled => return unsettled(section, rows),
         Lead::Preliminary(_) if !nearest(last).is_empty() => return near(view, section, rows),
         Lead::Preliminary(_) => "leads",
         Lead::Winner(_) if is_within_the_model(view, section, last) => "is ahead",
@@ -188,6 +192,23 @@ fn not_known(section: &Section<'_>, rows: &[&Row<'_>]) -> String {
         listed_names(last, &unknown(last)),
         when(rows),
         shown::too_little()
+    )
+}
+
+/// Some of it was over before what goes on beside a rebuild had settled, so that there is no best.
+fn unsettled(section: &Section<'_>, rows: &[&Row<'_>]) -> String {
+    let last = rows[rows.len() - 1];
+    let cells = last.cells.iter().flatten();
+    let values: Vec<String> = cells
+        .map(|cell| format!("{} has {}", cell.layout, shown::value_with_unit(cell, section.unit)))
+        .collect();
+    format!(
+        "Not known {} which is best: some of it was over within {}, in which nothing beside a rebuild settles, use a \
+         larger size; {}{}.",
+        when(rows),
+        shown::paced(),
+        listed(&values),
+        quoted(rows)
     )
 }
 

@@ -1,6 +1,6 @@
 //! What surprises: the order of layouts turns with the number of processes, or more of them get less done.
 
-use raidlab_results::document::Better;
+use raidlab_results::document::{Better, Cell};
 
 use super::{About, Conclusion, against, gain, is_clearly_better, is_work};
 use crate::view::{Row, Section, View};
@@ -29,7 +29,9 @@ fn pairs<'s, 'a>(section: &'s Section<'a>) -> impl Iterator<Item = (&'s Row<'a>,
 
 fn turn<'a>(view: &View<'_>, section: &Section<'a>) -> Option<Conclusion<'a>> {
     let mut found: Option<Conclusion<'a>> = None;
-    for (few, many) in pairs(section) {
+    let settled =
+        |(few, many): &(&Row<'_>, &Row<'_>)| !few.has_unsettled() && !many.has_unsettled();
+    for (few, many) in pairs(section).filter(settled) {
         let measured = |at: &usize| few.cells[*at].is_some() && many.cells[*at].is_some();
         let both: Vec<usize> = (0..few.cells.len()).filter(measured).collect();
         for (&one, &other) in both.iter().flat_map(|one| both.iter().map(move |other| (one, other)))
@@ -70,7 +72,10 @@ fn less<'a>(view: &View<'_>, section: &Section<'a>) -> Option<Conclusion<'a>> {
     let mut found: Option<Conclusion<'a>> = None;
     for (few, many) in pairs(section) {
         for (alone, together) in few.cells.iter().zip(&many.cells) {
-            let (Some(alone), Some(together)) = (*alone, *together) else { continue };
+            let settled = |cell: &Option<&'a Cell>| cell.filter(|cell| !cell.unsettled);
+            let (Some(alone), Some(together)) = (settled(alone), settled(together)) else {
+                continue;
+            };
             let effect = gain(alone, together);
             let is_largest = found.as_ref().is_none_or(|found| effect > found.effect);
             if !(is_largest && is_clearly_better(view, alone, together, LESS)) {

@@ -58,6 +58,7 @@ pub fn cell(shared: &Shared<'_>, layout: &str, median: f64, spread: f64, rounds:
         dependence: None,
         may_be_best: false,
         as_good_as_best: false,
+        unsettled: false,
         outlier_rounds: Vec::new(),
         settings: BTreeMap::new(),
         first_done_s: 4_000.0 / median,

@@ -57,6 +57,7 @@ pub(crate) fn cell(layout: &str, samples: &[f64]) -> Cell {
         dependence: None,
         may_be_best: false,
         as_good_as_best: false,
+        unsettled: false,
         outlier_rounds: Vec::new(),
         settings: BTreeMap::new(),
         first_done_s: 1.0,

@@ -1,5 +1,7 @@
 //! Cells that are over before what goes on beside their rebuild has settled: shown, and compared with none.
 
+use std::collections::BTreeSet;
+
 use raidlab_results::find::PACED_SECONDS;
 
 use super::median_of;
@@ -10,7 +12,7 @@ use crate::verdicts::Cells;
 
 /// Whether a cell saw only how a rebuild begins: md paces one by its last seconds, and lets the first ones go unpaced.
 /// Real members are raidlab's own, which are paced from the start.
-fn is_unsettled(study: &Study, key: &CellKey, own: &[Sample]) -> bool {
+pub(super) fn is_unsettled(study: &Study, key: &CellKey, own: &[Sample]) -> bool {
     let went_on = |sample: &Sample| sample.rebuild.is_some_and(|rebuild| rebuild.done < 1.0);
     !study.measured
         && key.processes > 0
@@ -21,7 +23,7 @@ fn is_unsettled(study: &Study, key: &CellKey, own: &[Sample]) -> bool {
 }
 
 /// Cells of rows in which one or more are.
-pub(super) fn cells(study: &Study, samples: &Samples, rows: &[Cells]) -> Vec<usize> {
+pub(super) fn cells(study: &Study, samples: &Samples, rows: &[Cells]) -> BTreeSet<usize> {
     let is_one = |at: &&usize| is_unsettled(study, &samples.cells[**at], &samples.samples[**at]);
     let rows = rows.iter().filter(|row| row.layouts.iter().any(|at| is_one(&at)));
     rows.flat_map(|row| &row.layouts).copied().collect()

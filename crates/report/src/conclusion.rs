@@ -124,9 +124,13 @@ fn least_gain(view: &View<'_>, cells: [&Cell; 2]) -> f64 {
     let of_cell = |cell: &Cell| {
         // Without a floor nothing was compared in its row.
         let rounds = cell.floor_percent.unwrap_or(1.0);
-        let of_model = |trust: &CellTrust| trust.floor_percent.map_or(f64::INFINITY, f64::from);
-        let trust = cell.trust.as_ref().filter(|trust| trust.not_checked.is_none());
-        rounds.max(trust.map_or(0.0, of_model))
+        let of_model = |trust: &CellTrust| match (trust.floor_percent, &trust.not_checked) {
+            (Some(floor), _) => f64::from(floor),
+            (None, None) => f64::INFINITY,
+            // Nobody knows what the model can tell.
+            (None, Some(_)) => 0.0,
+        };
+        rounds.max(cell.trust.as_ref().map_or(0.0, of_model))
     };
     1.0 + cells.map(of_cell).into_iter().fold(usual, f64::max) / 100.0
 }

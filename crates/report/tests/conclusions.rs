@@ -536,12 +536,14 @@ fn an_order_that_turns_is_told_where_both_are_sure() {
         };
         let group = || Some("a group".to_owned());
         let of = |floor| CellTrust { group: group(), floor_percent: floor, ..CellTrust::default() };
-        let not = CellTrust { not_checked: Some("a reason".into()), ..CellTrust::default() };
+        let not = |floor| CellTrust { not_checked: Some("a reason".into()), ..of(floor) };
         assert_eq!(
-            [of(Some(gain + 1)), of(Some(gain - 1)), of(None), not].map(told),
+            [of(Some(gain + 1)), of(Some(gain - 1)), of(None), not(None)].map(told),
             [0, 1, 0, 1],
             "{at}"
         );
+        // What was not checked itself is resolved no better than others of its row.
+        assert_eq!([not(Some(gain + 1)), not(Some(gain - 1))].map(told), [0, 1], "{at}");
     }
     results.cells[3].ci95 = Some([90.0, 210.0]);
     assert_eq!(turns(&results), [""; 0], "intervals overlap");

@@ -106,7 +106,8 @@ pub fn cell_figures(study: &Study, key: &CellKey, samples: &[Sample]) -> Vec<Cel
     let figures = measures(study, samples, key).into_iter().filter_map(|measure| {
         let mut cell = measured(study, key, samples, measure)?;
         let first = matches!(measure, Measure::Value(_, 0));
-        cell.trust = study.modelled.then(|| trust::of(study, key, wrote(samples), first, &cell));
+        let of = || trust::of(study, key, (wrote(samples), first), &cell, None);
+        cell.trust = study.modelled.then(of);
         Some(cell)
     });
     figures.collect()
@@ -119,6 +120,8 @@ struct Judged {
     cells: Vec<(usize, Measure, Cell)>,
     /// The least and the largest floor.
     floors: Option<(f64, f64)>,
+    /// Of each cell that is compared, with its metric, what its row does not resolve.
+    doubts: BTreeMap<(usize, &'static str), f64>,
 }
 
 impl Judged {
@@ -130,7 +133,12 @@ impl Judged {
             measures(study, own, key).into_iter().filter_map(measured)
         });
         let cells = cells.collect();
-        Self { rows: Cells::rows(study, &samples.cells), cells, floors: None }
+        Self {
+            rows: Cells::rows(study, &samples.cells),
+            cells,
+            floors: None,
+            doubts: BTreeMap::new(),
+        }
     }
 
     /// Compares the cells of each row, one metric after the other.
@@ -174,6 +182,12 @@ impl Judged {
             if !kind.is_rebuild() {
                 shown.retain(|at, _| !unsettled.contains(at));
             }
+            let mut doubts = Vec::new();
+            for row in rows.iter().filter(|row| row.cells().len() > 1) {
+                let compared = row.cells().iter().filter(|at| shown.contains_key(at));
+                doubts.extend(compared.map(|at| ((*at, row_metric(kind.name())), doubt(row))));
+            }
+            self.doubts.extend(doubts);
             self.tell(study, kind, &shown);
         }
         self.join_twins();
@@ -254,7 +268,8 @@ impl Judged {
         for (at, measure, cell) in self.cells.iter_mut().filter(|_| study.modelled) {
             let first = matches!(measure, Measure::Value(_, 0));
             let (key, wrote) = (&samples.cells[*at], wrote(&samples.samples[*at]));
-            cell.trust = Some(trust::of(study, key, wrote, first, cell));
+            let doubt = self.doubts.get(&(*at, row_metric(measure.name()))).copied();
+            cell.trust = Some(trust::of(study, key, (wrote, first), cell, doubt));
         }
     }
 

@@ -10,39 +10,64 @@ use crate::matrix::CellKey;
 use crate::study::{DriveSource, NATIVE, NamedLayout, State, Study, not_modelled};
 
 /// What is known of a cell; `wrote` says whether anything is written in it, `first` whether its figure is the first of
-/// its workload, the one that was compared.
-pub(crate) fn of(study: &Study, key: &CellKey, wrote: bool, first: bool, cell: &Cell) -> CellTrust {
+/// its workload, the one that was compared. Differences below `doubt` its row does not resolve, as a ratio less 1;
+/// `None` where nothing is compared.
+pub(crate) fn of(
+    study: &Study,
+    key: &CellKey,
+    (wrote, first): (bool, bool),
+    cell: &Cell,
+    doubt: Option<f64>,
+) -> CellTrust {
     let group = group(study, key, wrote).and_then(|group| {
         let alone =
             "not checked against a kernel: only the first figure of each workload was compared";
         if first { Ok(group) } else { Err(alone.to_owned()) }
     });
-    if let (Ok(group), Some(what)) = (&group, unlike_its_group(study, key, cell)) {
-        // What the model cannot tell of others is not told of it either.
-        let floor = match group.floor_percent {
-            Some(floor) => format!("; differences below {floor} % are not resolved, as of others"),
-            None => "; no difference is resolved, as of others".to_owned(),
-        };
-        return CellTrust {
-            not_checked: Some(format!("not checked against a kernel: {what}{floor}")),
-            floor_percent: group.floor_percent,
-            ..CellTrust::default()
-        };
-    }
-    match group {
-        Err(reason) => CellTrust { not_checked: Some(reason), ..CellTrust::default() },
-        Ok(group) => CellTrust {
-            not_checked: None,
-            group: Some(group.name.clone()),
-            cells: Some(group.cells),
-            interval90: Some(group.interval(cell.median)),
-            sign_of_100: cell
-                .verdict
-                .and(cell.percent_vs_baseline)
-                .map(|percent| group.sign_of_100(percent)),
-            floor_percent: group.floor_percent,
+    let floor = |own: Option<u32>| doubt.map_or(own, in_percent);
+    let (reason, floor) = match group {
+        Err(reason) => (reason, floor(None)),
+        Ok(group) => match unlike_its_group(study, key, cell) {
+            // What the model cannot tell of others is not told of it either.
+            Some(what) => (not_checked(what), floor(group.floor_percent)),
+            None => return like(group, cell, floor(group.floor_percent)),
         },
+    };
+    let reason = match (floor, doubt) {
+        (Some(floor), _) => {
+            format!("{reason}; differences below {floor} % are not resolved, as of others")
+        }
+        (None, Some(doubt)) if doubt > 0.0 => {
+            format!("{reason}; no difference is resolved, as of others")
+        }
+        (None, _) => reason,
+    };
+    CellTrust { not_checked: Some(reason), floor_percent: floor, ..CellTrust::default() }
+}
+
+/// What is known by the cells of a group.
+fn like(group: &GroupRow, cell: &Cell, floor_percent: Option<u32>) -> CellTrust {
+    CellTrust {
+        not_checked: None,
+        group: Some(group.name.clone()),
+        cells: Some(group.cells),
+        interval90: Some(group.interval(cell.median)),
+        sign_of_100: cell
+            .verdict
+            .and(cell.percent_vs_baseline)
+            .map(|percent| group.sign_of_100(percent)),
+        floor_percent,
     }
+}
+
+/// A doubt as groups have it; `None` where there is none, or nothing is resolved.
+fn in_percent(doubt: f64) -> Option<u32> {
+    let percent = (doubt * 100.0).round();
+    (percent > 0.0 && percent < f64::from(u32::MAX)).then_some(percent as u32)
+}
+
+fn not_checked(what: &str) -> String {
+    format!("not checked against a kernel: {what}")
 }
 
 /// Busiest for this share of the time or more, the processor sets the pace.
@@ -94,7 +119,7 @@ pub const NO_HOST: &str = "without a host this is raidlab's own engine, which is
 
 /// The group of a cell, or why there is none.
 fn group(study: &Study, key: &CellKey, wrote: bool) -> Result<&'static GroupRow, String> {
-    let not = |what: &str| Err(format!("not checked against a kernel: {what}"));
+    let not = |what: &str| Err(not_checked(what));
     let trust = Trust::recorded();
     let layout = &study.layouts[key.layout];
     let Some(workload) = key.workload(study) else {
@@ -130,7 +155,7 @@ fn group(study: &Study, key: &CellKey, wrote: bool) -> Result<&'static GroupRow,
         access: metrics.first().map(|metric| Access::of_metric(metric.name)),
         writes: Some(wrote),
     };
-    trust.group(traits).ok_or_else(|| "not checked against a kernel: too few cells".to_owned())
+    trust.group(traits).ok_or_else(|| not_checked("too few cells"))
 }
 
 /// What of a layout no drawn cell has.
@@ -152,8 +177,14 @@ fn unlike_the_lab(study: &Study, layout: &NamedLayout) -> Option<&'static str> {
     ) {
         return Some("logs of partial parity and journals were not compared");
     }
-    let groups = std::iter::once(&layout.drives).chain(&layout.each);
-    groups.into_iter().find_map(|group| match study.drives.get(*group).map(|one| &one.source) {
+    let groups = || std::iter::once(&layout.drives).chain(&layout.each);
+    // Drawn cells have drives of one model each.
+    let mut models = groups().filter_map(|group| study.drives.get(*group).map(|one| &one.source));
+    let first = models.next();
+    if models.any(|other| Some(other) != first) {
+        return Some("arrays of different drives were not compared");
+    }
+    groups().find_map(|group| match study.drives.get(*group).map(|one| &one.source) {
         Some(DriveSource::Model(name)) if is_of_the_lab(name) => None,
         Some(DriveSource::Model(name)) if !builtin().iter().any(|(known, _)| known == name) => {
             Some("a drive file of your own, which nobody has looked at")

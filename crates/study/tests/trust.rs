@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::support::{on, sample};
-use raidlab_core::Sectors;
+use raidlab_core::{Nanos, Sectors};
 use raidlab_results::trust::{Access, Members, Traits, Trust};
 use raidlab_results::{Cell, Clock, Results, Verdict};
-use raidlab_study::{CellKey, Runner, Sample, Study, parse, run_rounds, summarise};
+use raidlab_study::{CellKey, Latency, Runner, Sample, Study, parse, run_rounds, summarise};
 
 /// Three layouts, of which the model cannot tell the second from the first.
 struct Near;
@@ -80,11 +80,16 @@ fn a_layout_is_trusted_by_its_own_filesystem() {
         let found = results(&study(&head, "nas-8tb-7200", &third));
         [0, 2].map(|layout| first(&found, layout).trust.clone().expect("modelled").not_checked)
     };
-    let not = Some("not checked against a kernel: no cells on ext2 were compared".to_owned());
+    let is_not = |of_study, of_third| {
+        let what =
+            "not checked against a kernel: no cells on ext2 were compared; differences below ";
+        said(of_study, of_third).map(|one| one.is_some_and(|one| one.starts_with(what)))
+    };
     assert_eq!(said("ext4", "ext4"), [None, None]);
-    assert_eq!(said("ext4", "ext2"), [None, not.clone()]);
-    assert_eq!(said("ext2", "ext4"), [not.clone(), None]);
-    assert_eq!(said("native", "ext2"), [None, not]);
+    assert_eq!(is_not("ext4", "ext2"), [false, true]);
+    assert_eq!(is_not("ext2", "ext4"), [true, false]);
+    assert_eq!(is_not("native", "ext2"), [false, true]);
+    assert_eq!(said("ext4", "ext2")[0], None);
 }
 
 #[test]
@@ -116,6 +121,72 @@ fn what_no_cell_is_like_was_not_checked_and_the_reason_is_given() {
         assert!(said.starts_with("not checked against a kernel: "), "{said}");
         assert!(said.contains(what), "{third}: {said}");
     }
+}
+
+/// Where any of a row was compared with the kernel, its verdicts go by that floor: each of them has it, with the words.
+#[test]
+fn the_floor_that_a_verdict_goes_by_stands_with_it() {
+    struct Degraded;
+    impl Runner for Degraded {
+        type Error = String;
+
+        fn run(&mut self, key: &CellKey, _: u32, seed: u64) -> Result<Sample, String> {
+            let time = |millis: u64| Nanos(millis * 1_000_000);
+            let slow = key.layout as u64 + 100;
+            let latency =
+                Latency { p50: time(1), p99: time(slow), p999: time(slow), max: time(slow) };
+            Ok(Sample { latency: Some(latency), ..Near.run(key, 0, seed)? })
+        }
+    }
+    let of = |third: &str, state: &str| {
+        let head = format!("{MD}\nstates = [{state}]");
+        let mut study = study(&head, "nas-8tb-7200", third);
+        for layout in &mut study.layouts {
+            layout.layout = "raid5(4)".parse().expect("a layout");
+        }
+        let samples = run_rounds(&study, &mut Degraded, &mut on).expect("runs");
+        let none = BTreeMap::new;
+        let capacities = [Sectors(1 << 20); 3];
+        summarise(&study, &samples, Clock::Virtual, none(), none(), Vec::new(), &capacities)
+    };
+    let found = of("level = \"raid5\"\nmembers = 4\nconsistency = \"ppl\"", "\"degraded\"");
+    let floor = found.cells[0].trust.as_ref().expect("modelled").floor_percent.expect("compared");
+    assert!(floor > 1 && found.cells.len() == 6, "{found:?}");
+    for cell in &found.cells {
+        let trust = cell.trust.as_ref().expect("modelled");
+        assert_eq!(trust.floor_percent, Some(floor), "{}: {trust:?}", cell.title());
+        let end = format!("; differences below {floor} % are not resolved, as of others");
+        let is_checked = cell.metric == "iops" && cell.layout != found.layouts[2].name;
+        let said = trust.not_checked.as_deref();
+        assert_eq!(said.is_none(), is_checked, "{}: {trust:?}", cell.title());
+        assert!(said.is_none_or(|said| said.ends_with(&end)), "{said:?}");
+    }
+    let what = |metric: &str, at: usize| {
+        let mut own = found.cells.iter().filter(|cell| cell.metric == metric);
+        own.nth(at).and_then(|cell| cell.trust.clone()?.not_checked).unwrap_or_default()
+    };
+    assert!(what("p99_ms", 0).contains("only the first figure of each workload"));
+    assert!(what("iops", 2).contains("partial parity"), "{}", what("iops", 2));
+}
+
+/// Drawn cells have drives of one model each.
+#[test]
+fn an_array_of_different_drives_was_not_compared() {
+    let said = |second: &str| {
+        let text = format!(
+            "title = \"t\"\nprocesses = [1]\nrounds = 2\nmax_rounds = 2\n{MD}\n\
+             drives = [{{ name = \"d\", model = \"nas-8tb-7200\", count = 2 }}, {{ name = \"s\", model = \
+             \"{second}\", count = 2 }}]\n\
+             layouts = [{{ level = \"raid1\", members = 2, drives = [\"d\", \"s\"] }}]\n\
+             workloads = [{{ kind = \"random-read\", size = \"1MiB\" }}]\n"
+        );
+        let study = Study { modelled: true, ..parse(&text, "test").expect("a study") };
+        first(&results(&study), 0).trust.clone().expect("modelled").not_checked
+    };
+    let not = "not checked against a kernel: arrays of different drives were not compared";
+    // Both are of the lab, each by itself.
+    assert_eq!(said("ssd-sata-1tb").as_deref(), Some(not));
+    assert_eq!(said("nas-8tb-7200"), None, "two groups of one model");
 }
 
 /// Computing takes no time in the lab: a figure that only the processor holds back was not checked there, however many

@@ -61,6 +61,15 @@ impl Drive {
         bytes
     }
 
+    /// Whether this holds for all that a sector may hold after a power cut.
+    pub fn always(&self, sector: u64, holds: impl FnMut(&[u8; SECTOR]) -> bool) -> bool {
+        let drive = self.lock();
+        let first = sector / TOGETHER * TOGETHER;
+        let durable = drive.durable.get(&first).map(|found| &found[(sector - first) as usize]);
+        let cached = drive.cache.get(&sector).into_iter().flatten();
+        std::iter::once(durable.unwrap_or(&[0; SECTOR])).chain(cached).all(holds)
+    }
+
     /// It answers that it is gone from now on.
     pub fn turn_off(&self) {
         self.lock().is_off = true;

@@ -25,6 +25,7 @@ mod losses;
 mod lower_arrays;
 mod md;
 mod md_bitmap;
+mod md_bitmap_power;
 mod md_crash;
 mod md_journal;
 mod md_journal_added;

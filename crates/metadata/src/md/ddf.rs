@@ -15,6 +15,8 @@ const PHYSICAL: u32 = 0x2222_2222;
 const VIRTUAL: u32 = 0xdddd_dddd;
 const CONFIGURATION: u32 = 0xeeee_eeee;
 const OWN_DISK: u32 = 0x3333_3333;
+/// The reference of a place that has no disk.
+const NO_DISK: u32 = u32::MAX;
 const SECTOR: usize = SECTOR_BYTES as usize;
 /// The longest part that is read: a header may say anything.
 const MOST: u32 = 8192;
@@ -197,7 +199,9 @@ fn configurations(device: &mut dyn Source, at: u64, header: &[u8]) -> Vec<Config
         }
         let place = |n| (u32_at(&bytes, 512 + 4 * n), u64_at(&bytes, 512 + 4 * most + 8 * n));
         let is_beyond = |sectors: u64| sectors > MOST_SECTORS;
-        if is_beyond(u64_at(&bytes, 72)) || (0..count).any(|n| is_beyond(place(n).1)) {
+        // What stands beside an empty place is nobody's.
+        let is_part_beyond = |(disk, at): (u32, u64)| disk != NO_DISK && is_beyond(at);
+        if is_beyond(u64_at(&bytes, 72)) || (0..count).map(place).any(is_part_beyond) {
             return None;
         }
         Some(Configuration {

@@ -148,6 +148,15 @@ fn sectors_that_no_disk_has_are_damage() {
         let found = look(&mut disk).expect("its headers are whole");
         assert_eq!(found.configurations.len(), 1, "{field}: the other array's");
     }
+    // Of a place without a disk nothing is said.
+    let mut disk = one.write(&[0, 1], &mut |bytes| {
+        if bytes.len() == 2048 {
+            put(bytes, 512 + 4, &[0xff; 4]);
+            put(bytes, 512 + 4 * MOST + 8, &[0xff; 8]);
+        }
+    });
+    let found = look(&mut disk).expect("its headers are whole");
+    assert_eq!(found.configurations.len(), 2, "what stands beside an empty place is nobody's");
 }
 
 /// The array of a name, and what each disk says of it.

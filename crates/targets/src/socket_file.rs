@@ -7,8 +7,10 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 /// Why no socket can be made in a place.
 #[derive(Debug)]
@@ -63,14 +65,13 @@ impl SocketFile {
         if !there.file_type().is_socket() {
             return Err(Occupied::NoSocket);
         }
-        match UnixStream::connect(path) {
-            Ok(_) => Err(Occupied::InUse),
+        match connect(path) {
+            // Also one that has as many connections to accept as it takes: to be let in would have to be waited for.
+            Ok(()) | Err(Errno::AGAIN) => Err(Occupied::InUse),
             // Left by a process that was killed.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                fs::remove_file(path).map_err(Occupied::Kept)
-            }
+            Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(Occupied::Kept),
             // Of another kind, or not ours to look at: somebody may use it.
-            Err(error) => Err(Occupied::Unknown(error)),
+            Err(error) => Err(Occupied::Unknown(error.into())),
         }
     }
 
@@ -86,6 +87,14 @@ impl Drop for SocketFile {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Connects, without waiting, and hangs up.
+fn connect(path: &Path) -> Result<(), Errno> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    net::connect(&socket, &address)
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
@@ -138,6 +147,32 @@ mod tests {
         let _theirs = UnixDatagram::bind(&path).unwrap();
         assert!(matches!(SocketFile::make_room(&path), Err(Occupied::Unknown(_))));
         assert!(path.symlink_metadata().is_ok());
+    }
+
+    /// A server that accepts nobody is there all the same, and is not waited for.
+    #[test]
+    fn a_socket_that_takes_no_more_connections_is_in_use() {
+        let directory = Directory::new("full");
+        let path = directory.0.join("socket");
+        let flags = SocketFlags::CLOEXEC;
+        let made = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        net::bind(&made, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        net::listen(&made, 0).unwrap();
+        let (told, answer) = std::sync::mpsc::channel();
+        let place = path.clone();
+        // Whoever waits goes with the process.
+        std::thread::spawn(move || {
+            for _ in 0..3 {
+                let _waiting = std::mem::ManuallyDrop::new(connect(&place));
+                told.send(SocketFile::make_room(&place)).unwrap();
+            }
+        });
+        for _ in 0..3 {
+            let occupied = answer.recv_timeout(std::time::Duration::from_secs(60));
+            assert!(matches!(occupied, Ok(Err(Occupied::InUse))), "{occupied:?}");
+        }
+        drop(made);
+        assert!(SocketFile::make_room(&path).is_ok() && path.symlink_metadata().is_err());
     }
 
     #[test]

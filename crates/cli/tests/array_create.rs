@@ -19,13 +19,20 @@ fn array(words: &[&str], paths: &[String]) -> Ran {
     raidlab(std::iter::once("array".to_owned()).chain(words).chain(paths.iter().cloned()))
 }
 
-/// Gives a member of version 1.2 another name, under a checksum that is right.
+/// Gives a member of version 1.2 another name.
 fn rename(path: &str, name: &[u8]) {
+    change(path, |superblock| {
+        superblock[32..64].fill(0);
+        superblock[32..32 + name.len()].copy_from_slice(name);
+    });
+}
+
+/// Changes the superblock of a member of version 1.2, under a checksum that is right.
+fn change(path: &str, change: impl FnOnce(&mut [u8])) {
     let file = File::options().read(true).write(true).open(path).unwrap();
     let mut bytes = [0; 1024];
     file.read_exact_at(&mut bytes, 4096).unwrap();
-    bytes[32..64].fill(0);
-    bytes[32..32 + name.len()].copy_from_slice(name);
+    change(&mut bytes);
     bytes[216..220].fill(0);
     let devices = u32::from_le_bytes(bytes[220..224].try_into().unwrap()) as usize;
     let words = bytes[..256 + 2 * devices].chunks(4);
@@ -168,8 +175,12 @@ fn names_are_one_word_of_the_line_for_mdadm() {
     array(&["create", "raid1", "--assume-clean"], &paths).good();
     paths.iter().for_each(|path| rename(path, b"h:x y\" devices=/dev/sda"));
     let line = array(&["examine", "--scan"], &paths).good().stdout;
-    assert!(line.starts_with("ARRAY /dev/md/x_y\"_devices=-dev-sda  metadata="), "{line}");
+    assert!(line.starts_with("ARRAY /dev/md/x_y__devices=-dev-sda  metadata="), "{line}");
     assert!(line.ends_with(" name='h:x y\" devices=/dev/sda'\n"), "{line}");
+    let other = files(&scratch, &["c d"]);
+    fs::copy(&paths[0], &other[0]).unwrap();
+    let lines = array(&["examine", "--scan", "--verbose"], &other).good().stdout;
+    assert!(lines.ends_with(&format!("   devices=\"{}\"\n", other[0])), "{lines}");
 }
 
 /// No name from a superblock reaches the terminal, or mdadm.conf, as it is there.

@@ -183,6 +183,36 @@ fn names_are_one_word_of_the_line_for_mdadm() {
     assert!(lines.ends_with(&format!("   devices=\"{}\"\n", other[0])), "{lines}");
 }
 
+/// Arrays without redundancy have data on all of a device, whatever their superblocks say of a size.
+#[test]
+fn metadata_that_lie_on_data_bring_none_back() {
+    let scratch = Scratch::new("array-restore-data");
+    let paths = files(&scratch, &["a", "b"]);
+    array(&["create", "raid0"], &paths).good();
+    let mut data = 0;
+    change(&paths[0], |superblock| {
+        data = superblock[128..136].iter().rev().fold(0, |all, one| all << 8 | usize::from(*one));
+        // A size of 8 sectors, and a list of bad blocks of as many, 1000 behind the data's start.
+        superblock[80..88].copy_from_slice(&8_u64.to_le_bytes());
+        superblock[186..188].copy_from_slice(&8_u16.to_le_bytes());
+        superblock[188..192].copy_from_slice(&(data as u32 + 1000 - 8).to_le_bytes());
+    });
+    let fill = |value: u8| {
+        let mut bytes = fs::read(&paths[0]).unwrap();
+        bytes[data * 512..].fill(value);
+        fs::write(&paths[0], &bytes).unwrap();
+        bytes
+    };
+    fill(0x11);
+    let saved = scratch.path().join("saved").to_str().unwrap().to_owned();
+    array(&["dump-metadata", "--to", &saved], &paths[..1]).good();
+    let kept = fs::read(format!("{saved}/a")).unwrap();
+    assert!(kept[data * 512..].iter().all(|byte| *byte == 0), "data were saved");
+    let bytes = fill(0x22);
+    array(&["restore-metadata", "--destructive", "--from", &saved], &paths[..1]).good();
+    assert!(fs::read(&paths[0]).unwrap() == bytes, "data were written over");
+}
+
 /// No name from a superblock reaches the terminal, or mdadm.conf, as it is there.
 #[test]
 fn names_of_superblocks_are_escaped_wherever_they_are_printed() {

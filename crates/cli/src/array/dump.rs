@@ -42,8 +42,7 @@ fn ranges(found: &Inspected, one: &Superblock) -> Vec<(u64, u64)> {
         (Aside::PartialParity { offset, size }, _) => add(i32::from(offset), u64::from(size)),
         _ => {}
     }
-    let size = if one.size > 0 { one.size.min(one.data_size) } else { one.data_size };
-    let data = one.data_offset..one.data_offset.saturating_add(size);
+    let data = one.data_offset..one.data_offset.saturating_add(one.used().min(one.data_size));
     let others = [one.data_offset, found.sectors.0];
     let starts: Vec<u64> = ranges.iter().map(|(at, _)| *at).chain(others).collect();
     for (at, len) in ranges.iter_mut().skip(1) {

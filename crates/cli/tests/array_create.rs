@@ -183,6 +183,32 @@ fn names_are_one_word_of_the_line_for_mdadm() {
     assert!(lines.ends_with(&format!("   devices=\"{}\"\n", other[0])), "{lines}");
 }
 
+/// Flags of a member are told in mdadm's words; of space that nothing uses nothing is told where mdadm has no word.
+#[test]
+fn members_are_told_in_mdadms_words() {
+    let scratch = Scratch::new("array-words");
+    let paths = files(&scratch, &["a", "b"]);
+    array(&["create", "raid1", "--assume-clean"], &paths).good();
+    let flags = [
+        (0, None),
+        (1, Some("write-mostly")),
+        (2, Some("failfast")),
+        (3, Some("write-mostly failfast")),
+    ];
+    for (flag, words) in flags {
+        change(&paths[0], |superblock| superblock[184] = flag);
+        let text = array(&["examine"], &paths[..1]).good().stdout;
+        let told = text.lines().find_map(|line| line.strip_prefix("          Flags : "));
+        assert_eq!(told, words, "{text}");
+        let before = text.find("Update Time").unwrap();
+        assert!(told.is_none_or(|_| text[..before].contains("Flags")), "{text}");
+    }
+    let paths = files(&scratch, &["c", "d"]);
+    array(&["create", "raid0", "--metadata", "1.0"], &paths).good();
+    let text = array(&["examine"], &paths[..1]).good().stdout;
+    assert!(text.contains("Super Offset") && !text.contains("Unused Space"), "{text}");
+}
+
 /// Arrays without redundancy have data on all of a device, whatever their superblocks say of a size.
 #[test]
 fn metadata_that_lie_on_data_bring_none_back() {

@@ -171,8 +171,9 @@ pub(super) fn array_size(one: &Superblock) -> Option<u128> {
     (data > 0).then(|| u128::from(one.size) * 512 * data / share)
 }
 
-/// Sectors before and behind the data that nothing uses.
-fn unused(device: Sectors, inspected: &Inspected, one: &Superblock) -> (u64, u64) {
+/// Sectors before and behind the data that nothing uses; `None` where mdadm says nothing of them: 1 behind stands for
+/// unknown there, and so does nothing before a superblock at the end.
+fn unused(device: Sectors, inspected: &Inspected, one: &Superblock) -> Option<(u64, u64)> {
     let size = one.used();
     let bad = (one.bad_blocks.size > 0 && one.bad_blocks.offset != 0)
         .then(|| one.super_offset as i128 + i128::from(one.bad_blocks.offset));
@@ -184,7 +185,8 @@ fn unused(device: Sectors, inspected: &Inspected, one: &Superblock) -> (u64, u64
     if one.data_offset < one.super_offset {
         let mut end = one.super_offset as i128;
         end = end.min(bad.unwrap_or(end)).min(one.super_offset as i128 + beside);
-        return (one.data_offset, (end - size as i128 - one.data_offset as i128).max(0) as u64);
+        let after = end - size as i128 - one.data_offset as i128;
+        return (after > 1).then_some((one.data_offset, after as u64));
     }
     // md keeps 32 KiB and 4 KiB behind the superblock to itself.
     let mut used = one.super_offset as i128 + 72;
@@ -200,10 +202,10 @@ fn unused(device: Sectors, inspected: &Inspected, one: &Superblock) -> (u64, u64
         used = used.max(bad + i128::from(one.bad_blocks.size));
     }
     if one.role() == Role::Journal {
-        return ((one.data_offset as i128 - used).max(0) as u64, 0);
+        return Some(((one.data_offset as i128 - used).max(0) as u64, 0));
     }
     let after = device.0 as i128 - size as i128 - one.data_offset as i128;
-    ((one.data_offset as i128 - used).max(0) as u64, after.max(0) as u64)
+    (after != 1).then_some(((one.data_offset as i128 - used).max(0) as u64, after.max(0) as u64))
 }
 
 /// What mdadm prints.
@@ -272,8 +274,9 @@ fn sizes(out: &mut String, inspected: &Inspected, seen: &Seen) {
     if let Some(to) = one.rebuilt_to() {
         line("Recovery Offset", format!("{to} sectors"));
     }
-    let (before, after) = unused(inspected.sectors, inspected, one);
-    line("Unused Space", format!("before={before} sectors, after={after} sectors"));
+    if let Some((before, after)) = unused(inspected.sectors, inspected, one) {
+        line("Unused Space", format!("before={before} sectors, after={after} sectors"));
+    }
 }
 
 /// What lies beside the superblock.
@@ -367,6 +370,12 @@ pub(super) fn chunk(one: &Superblock) -> Option<(&'static str, String)> {
 
 fn state(out: &mut String, seen: &Seen) {
     let one = &seen.superblock;
+    if one.flags != 0 {
+        let named = [(1, " write-mostly"), (2, " failfast")];
+        let set = named.into_iter().filter(|(flag, _)| one.flags & flag != 0);
+        let set: String = set.map(|(_, name)| name).collect();
+        let _ = writeln!(out, "{:>15} :{set}", "Flags");
+    }
     let mut line = |key: &str, value: String| {
         let _ = writeln!(out, "{key:>15} : {value}");
     };

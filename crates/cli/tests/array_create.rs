@@ -151,6 +151,34 @@ fn a_damaged_head_of_a_bitmap_brings_no_data_back() {
     }
 }
 
+/// Heads of bitmaps that differ are told with the members that have them, and which of these to leave out.
+#[test]
+fn members_with_other_bitmaps_are_named() {
+    let scratch = Scratch::new("array-bitmaps");
+    let paths = files(&scratch, &["a", "b", "c"]);
+    array(&["create", "raid1", "--assume-clean", "--bitmap", "internal"], &paths).good();
+    let mut bytes = fs::read(&paths[1]).unwrap();
+    let at = (4096..).step_by(512).find(|at| bytes[*at..].starts_with(b"bitm")).unwrap();
+    bytes[at + 40..][..8].copy_from_slice(&2048_u64.to_le_bytes());
+    fs::write(&paths[1], &bytes).unwrap();
+    let [a, b, c] = [0, 1, 2].map(|place| &paths[place]);
+    let ran = array(&["assemble", "--write"], &paths);
+    let words = [
+        "are not alike",
+        &format!("{a} and {c} say a bit for"),
+        &format!("{b} says a bit for"),
+        &format!("start it without {b}, and add that again"),
+    ];
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(words.iter().all(|words| ran.stderr.contains(words)), "{ran:?}");
+    // Of two nobody knows which is right.
+    let ran = array(&["assemble", "--write", "--run"], &paths[..2]);
+    let words = [&format!("{a} says"), &format!("{b} says"), "without those of one kind"];
+    assert!(words.iter().all(|words| ran.stderr.contains(words)), "{ran:?}");
+    let examined = array(&["examine", "--json"], &paths[1..2]).good().stdout;
+    assert!(examined.contains("\"covered_sectors\": 2048"), "{examined}");
+}
+
 /// What a copy that was killed left is named with what to do, and left alone.
 #[test]
 fn what_a_killed_copy_left_is_named() {

@@ -528,6 +528,7 @@ fn bitmap_json(bitmap: &BitmapSeen) -> Value {
             "events": head.events,
             "events_cleared": head.events_cleared,
             "chunk_bytes": head.chunk,
+            "covered_sectors": head.covered,
             "bits": head.bits(),
             "dirty": dirty,
         }),

@@ -12,7 +12,7 @@ use raidlab_metadata::geom::Geom;
 use raidlab_metadata::md::journal::{MOST_HEADS, PAGE, Replay, ReplayError, Replayed};
 use raidlab_metadata::md::{
     Allowed, Cannot, Inspected, Joined, Kept, Md, Out, Purpose, Why, bad_blocks, inspect,
-    keeps_bad_blocks, not_used,
+    keeps_bad_blocks, not_used, unlike_bitmaps,
 };
 use raidlab_metadata::{Looked, Places};
 
@@ -579,7 +579,9 @@ fn config(joined: &Joined, options: &MdOptions, keeps_bad_blocks: bool) -> Engin
 
 fn not_joined(why: &Cannot) -> EngineError {
     let kind = match why {
-        Cannot::NotWritten(_) | Cannot::Obstacle(_) => EngineErrorKind::NotSupported,
+        Cannot::NotWritten(_) | Cannot::Obstacle(_) | Cannot::BitmapsUnlike(_) => {
+            EngineErrorKind::NotSupported
+        }
         _ => EngineErrorKind::Assemble,
     };
     EngineError::new(kind, ASSEMBLE, why.to_string())
@@ -595,6 +597,14 @@ fn not_begun(
     let error = match why {
         Cannot::Bitmap(given) | Cannot::BitmapDamaged(given, _) => {
             on(not_joined(why), &devices[*given])
+        }
+        Cannot::BitmapsUnlike(heads) => {
+            let named = |given: usize| match &devices[given] {
+                Member::File(file) => file.path().display().to_string(),
+                _ => format!("device {} of those given", given + 1),
+            };
+            let what = unlike_bitmaps(heads, named);
+            EngineError::new(EngineErrorKind::NotSupported, ASSEMBLE, what)
         }
         _ => not_joined(why),
     };

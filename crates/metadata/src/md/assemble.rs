@@ -12,15 +12,16 @@ use raidlab_core::contract::MemberBits;
 use raidlab_core::layout::ZoneOrder;
 use raidlab_core::policy::MemberTraits;
 use raidlab_core::{
-    Array, Config, ConfigError, Layout, Limits, MemberConfig, MemberIndex, Redundancy, Sector,
-    Sectors,
+    Array, Config, ConfigError, Layout, Limits, MemberConfig, MemberIndex, Redundancy,
+    SECTOR_BYTES, Sector, Sectors,
 };
 
 use crate::geom;
 
 use super::why::{Out, Why, no_superblock, uuid};
 use super::{
-    BitmapKind, BitmapSeen, Features, Inspected, LogSeen, Obstacle, Role, Superblock, layout,
+    Bitmap, BitmapKind, BitmapSeen, Features, Inspected, LogSeen, Obstacle, Role, Superblock,
+    layout,
 };
 
 /// A member's place.
@@ -188,6 +189,9 @@ pub enum Cannot {
     Bitmap(usize),
     /// What the bitmap of a device that was given says of itself cannot be, in words.
     BitmapDamaged(usize, String),
+    /// Heads of bitmaps, which have no checksum, of which one at least is wrong: each with the devices that have it, by
+    /// the order they were given in; that which most have first.
+    BitmapsUnlike(Vec<(Bitmap, Vec<usize>)>),
     /// Two halves each went on without the other: who is with the newest, and who is not. Both may be as new.
     Diverged(Vec<usize>, Vec<usize>),
 }
@@ -245,6 +249,10 @@ impl fmt::Display for Cannot {
             Self::NotWritten(what) => write!(f, "the array is only read in this version: {what}"),
             Self::Bitmap(given) => of_bitmap(f, *given, None),
             Self::BitmapDamaged(given, what) => of_bitmap(f, *given, Some(what)),
+            Self::BitmapsUnlike(heads) => {
+                let named = |given: usize| format!("device {} of those given", given + 1);
+                f.write_str(&unlike(heads, named))
+            }
             Self::Diverged(newest, other) => {
                 let list = |of: &[usize]| {
                     of.iter().map(|one| (one + 1).to_string()).collect::<Vec<_>>().join(" and ")
@@ -278,6 +286,28 @@ fn of_bitmap(f: &mut fmt::Formatter<'_>, given: usize, damage: Option<&str>) -> 
         )?;
     }
     Ok(())
+}
+
+/// What is told of [`Cannot::BitmapsUnlike`], where `named` gives a device's name.
+pub fn unlike(heads: &[(Bitmap, Vec<usize>)], named: impl Fn(usize) -> String) -> String {
+    let all = |of: &[usize]| of.iter().map(|one| named(*one)).collect::<Vec<_>>().join(" and ");
+    let told = heads.iter().map(|(head, of)| {
+        let chunk = Sectors(u64::from(head.chunk) / SECTOR_BYTES);
+        let verb = if of.len() == 1 { "says" } else { "say" };
+        format!("{} {verb} a bit for {chunk} of {}", all(of), Sectors(head.covered))
+    });
+    let told = told.collect::<Vec<_>>().join(", ");
+    let most = heads.first().map_or(0, |(_, of)| of.len());
+    let others: Vec<usize> = heads.iter().skip(1).flat_map(|(_, of)| of.iter().copied()).collect();
+    let is_known = heads.get(1).is_some_and(|(_, of)| of.len() < most);
+    let which = match is_known {
+        true => all(&others),
+        false => "those of one kind".into(),
+    };
+    format!(
+        "the array is only read in this version: the bitmaps of its members are not alike, so that one at least is \
+         damaged ({told}): start it without {which}, and add that again"
+    )
 }
 
 /// The numbers of members in words.

@@ -9,7 +9,7 @@ use raidlab_core::consistency::{
 };
 use raidlab_core::contract::{MemberBits, Superblock as Said};
 use raidlab_core::policy::MemberTraits;
-use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
+use raidlab_core::{Consistency, Layout, Level, MemberIndex, SECTOR_BYTES, Sector, Sectors};
 
 use super::assemble::{Purpose, decide};
 use super::format::{self, HISTORY, PARTIAL_PARITY, named_twice, replaced_to, room, unnamed};
@@ -238,15 +238,17 @@ fn consistency(
     if !newest.features.has(Features::BITMAP) {
         return Ok(Consistency::Resync);
     }
-    let mut first: Option<&Bitmap> = None;
+    let mut heads: Vec<(Bitmap, Vec<usize>)> = Vec::new();
     for given in places.iter().filter_map(|place| place.given) {
         match &all[given].bitmap {
             BitmapSeen::Found(head, _)
                 if head.kind == BitmapKind::Plain && head.bits().is_some() =>
             {
-                let known = *first.get_or_insert(head);
-                if (known.chunk, known.covered) != (head.chunk, head.covered) {
-                    return Err(not_written(unlike(known, head)));
+                let is_alike =
+                    |one: &Bitmap| (one.chunk, one.covered) == (head.chunk, head.covered);
+                match heads.iter_mut().find(|(one, _)| is_alike(one)) {
+                    Some((_, with)) => with.push(given),
+                    None => heads.push((*head, vec![given])),
                 }
             }
             BitmapSeen::Found(head, _) if head.kind == BitmapKind::Plain => {
@@ -267,22 +269,12 @@ fn consistency(
             }
         }
     }
-    let chunk = first.map_or(0, |head| u64::from(head.chunk) / 512);
+    if heads.len() > 1 {
+        heads.sort_by_key(|(_, with)| std::cmp::Reverse(with.len()));
+        return Err(Cannot::BitmapsUnlike(heads));
+    }
+    let chunk = heads.first().map_or(0, |(head, _)| u64::from(head.chunk) / SECTOR_BYTES);
     Ok(Consistency::Bitmap { chunk: Sectors(chunk) })
-}
-
-/// What is told of heads of bitmaps, which have no checksum, of which one at least is wrong.
-fn unlike(one: &Bitmap, other: &Bitmap) -> String {
-    let told = |head: &Bitmap| {
-        let chunk = Sectors(u64::from(head.chunk) / 512);
-        format!("a bit for {chunk} of {}", Sectors(head.covered))
-    };
-    format!(
-        "the bitmaps of its members are not alike, so that one at least is damaged ({}, and {}): start it without the \
-         member that differs from the others, and add that again",
-        told(one),
-        told(other)
-    )
 }
 
 /// What a header of the logs of all members takes.

@@ -27,7 +27,9 @@ mod superblock;
 mod v0;
 mod why;
 
-pub use assemble::{Allowed, Assembly, Cannot, Place, Purpose, assemble, not_used};
+pub use assemble::{
+    Allowed, Assembly, Cannot, Place, Purpose, assemble, not_used, unlike as unlike_bitmaps,
+};
 pub use bitmap::{Bitmap, BitmapKind};
 pub use create::{
     Creation, Device, Impossible, LogDevice, Made, Plan, WantedBitmap, usual_data_offset,

@@ -183,6 +183,11 @@ fn bitmaps_of_members_are_alike() {
         disks[1].0[head + at..][..4].copy_from_slice(&value.to_le_bytes());
         let why = joined(&mut disks).unwrap_err().to_string();
         assert!(why.contains("are not alike"), "{at}: {why}");
+        // Which devices say what, and which of them differs from the others.
+        let named = "device 1 of those given and device 3 of those given say a bit for";
+        let which = "start it without device 2 of those given, and";
+        assert!(why.contains(named) && why.contains(which), "{why}");
+        assert!(why.contains("device 2 of those given says a bit for"), "{why}");
     }
 }
 

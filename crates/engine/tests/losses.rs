@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::common::{Random, eager};
+use crate::power::Drive;
 use raidlab_core::consistency::{Allow, MetaArea};
-use raidlab_core::contract::{Event, Pacing, Work};
+use raidlab_core::contract::{Event, Pacing, Refusal, Work};
 use raidlab_core::{Consistency, Level, MemberIndex, Nanos, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, EngineError, Member, MemoryMember, log_device_sectors};
 
@@ -613,5 +614,26 @@ fn the_first_records_after_a_start_are_newer_than_all_before() {
             assert!(one.array().is_failed(MemberIndex(0)), "{consistency}, {writes} writes");
             assert_eq!(model.wrong(&mut one), 0, "{consistency}, {writes} writes");
         }
+    }
+}
+
+/// An array that is lost by the flushes of its stop is refused the stop as one that was lost before.
+#[test]
+fn an_array_that_is_lost_while_it_stops_says_so() {
+    for (level, members) in [(Level::Raid0, 2), (Level::Raid1, 2), (Level::Raid5, 3)] {
+        let drives: Vec<_> = (0..members).map(|_| Drive::new(TOTAL.0)).collect();
+        let given = drives.iter().map(|drive| Member::from(drive.clone())).collect();
+        let mode = if level == Level::Raid0 { Consistency::None } else { BITMAP };
+        let mut engine = Engine::new(&config(level, members, mode), given).unwrap();
+        engine.write_at(Sector(0), &[7; 4096]).unwrap();
+        // With the last one all of the data of raid1, and more than raid5 survives.
+        drives.iter().skip(usize::from(level == Level::Raid0)).for_each(Drive::turn_off);
+        let error = engine.stop().unwrap_err();
+        assert_eq!(error.refusal(), Some(Refusal::ArrayFailed), "{level}: {error}");
+        let events = engine.take_events();
+        assert!(events.contains(&Event::ArrayFailed), "{level}: {events:?}");
+        assert!(!events.contains(&Event::Stopped), "{level}: {events:?}");
+        let again = engine.stop().unwrap_err();
+        assert_eq!(again.refusal(), Some(Refusal::ArrayFailed), "{level}: {again}");
     }
 }

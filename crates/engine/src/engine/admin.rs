@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use raidlab_core::contract::{Admin, Event, Input, IoOp, Pacing, Scrub, Work};
+use raidlab_core::contract::{Admin, Event, Input, IoOp, Pacing, Refusal, Scrub, Work};
 use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Time};
 
 use super::Engine;
@@ -323,12 +323,17 @@ impl Engine {
     /// Stops the array in order: everything durable, marked clean. No more requests are carried out.
     ///
     /// # Errors
-    /// [`EngineErrorKind::Refused`] with the core's reason.
+    /// [`EngineErrorKind::Refused`] with the core's reason; as that of an array that is lost also where it is lost while
+    /// it stops, since then nothing is written any more, and nothing is marked clean.
     pub fn stop(&mut self) -> Result<(), EngineError> {
         self.admin(Admin::Stop)?;
         while !self.events.iter().any(|(_, event)| *event == Event::Stopped) {
             self.check_fault()?;
-            if !self.goes_on() && self.at_threads == 0 && self.wake.is_none() {
+            let waits = self.goes_on() || self.at_threads > 0;
+            if !waits && self.array.is_lost_without(None) {
+                return Err(EngineError::refused(Admin::Stop, Refusal::ArrayFailed));
+            }
+            if !waits && self.wake.is_none() {
                 let reason = "stopping the array waits for nothing";
                 return Err(EngineError::new(EngineErrorKind::Internal, "stop the array", reason));
             }

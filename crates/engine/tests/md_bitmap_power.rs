@@ -266,6 +266,9 @@ fn try_seed(seed: u64, level: Level) {
 #[test]
 fn what_a_power_cut_may_leave_different_has_its_bits_everywhere() {
     for level in [Level::Raid1, Level::Raid5] {
-        Extent::from_environment().of_slow_tests().seeds(SEEDS, 50).for_each(|seed| try_seed(seed, level));
+        Extent::from_environment()
+            .of_slow_tests()
+            .seeds(SEEDS, 50)
+            .for_each(|seed| try_seed(seed, level));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use raidlab_core::contract::Refusal;
+use raidlab_core::contract::{Event, Refusal};
 use raidlab_engine::{Engine, EngineError, LowerArray};
 use raidlab_targets::{ExportCache, FuseExport, NbdReport, NbdServer};
 
@@ -34,12 +34,29 @@ pub(super) enum Ended {
     Lost,
 }
 
-impl Ended {
-    pub(super) const fn told(self) -> &'static str {
-        match self {
-            Self::InOrder => "stopped",
-            Self::Lost => {
-                "stopped; more members are lost than the level survives, so nothing was marked clean"
+/// How an array ended, and what happened to it that nobody has heard of.
+pub(super) struct End {
+    pub(super) ended: Ended,
+    pub(super) events: Vec<Event>,
+}
+
+impl End {
+    /// In words. What failed by the end was found by the last flushes and superblocks.
+    pub(super) fn told(&self) -> String {
+        if self.ended == Ended::Lost {
+            let told = "stopped; more members are lost than the level survives, so nothing was marked clean";
+            return told.into();
+        }
+        let failed = self.events.iter().filter_map(|event| match event {
+            Event::MemberFailed(member) => Some(member.to_string()),
+            _ => None,
+        });
+        let failed: Vec<String> = failed.collect();
+        match failed.as_slice() {
+            [] => "stopped".into(),
+            [one] => format!("stopped, degraded: member {one} failed"),
+            [first @ .., last] => {
+                format!("stopped, degraded: members {} and {last} failed", first.join(", "))
             }
         }
     }
@@ -70,8 +87,8 @@ impl NbdOwner {
     fn end(
         &self,
         at_any_price: bool,
-        stop: impl FnOnce(&mut Engine) -> Result<Ended, EngineError> + Send + 'static,
-    ) -> Result<Ended, EngineError> {
+        stop: impl FnOnce(&mut Engine) -> Result<End, EngineError> + Send + 'static,
+    ) -> Result<End, EngineError> {
         let unmounted = match &self.place {
             Some(_) => self.server.unmount(),
             None => Ok(()),
@@ -261,13 +278,17 @@ impl Owner {
     /// Ends serving, then stops the array: everything durable, marked clean. At any price also under who uses the
     /// file that is served beside NBD, which is told as an error then. Of an array that is lost nothing is written any
     /// more: it ends as it is.
-    pub(super) fn end(&mut self, mode: Mode, at_any_price: bool) -> Result<Ended, EngineError> {
-        let stop = move |engine: &mut Engine| match mode {
-            Mode::Read => Ok(Ended::InOrder),
-            Mode::Overlay | Mode::Write => match engine.stop() {
-                Err(error) if error.refusal() == Some(Refusal::ArrayFailed) => Ok(Ended::Lost),
-                stopped => stopped.map(|()| Ended::InOrder),
-            },
+    pub(super) fn end(&mut self, mode: Mode, at_any_price: bool) -> Result<End, EngineError> {
+        let stop = move |engine: &mut Engine| {
+            let ended = match mode {
+                Mode::Read => Ended::InOrder,
+                Mode::Overlay | Mode::Write => match engine.stop() {
+                    Err(error) if error.refusal() == Some(Refusal::ArrayFailed) => Ended::Lost,
+                    stopped => stopped.map(|()| Ended::InOrder)?,
+                },
+            };
+            // The engine may go with this.
+            Ok(End { ended, events: engine.take_events() })
         };
         match self {
             Self::Here(engine) => stop(engine),
@@ -280,5 +301,25 @@ impl Owner {
     /// Whether an array above stands on it.
     pub(super) fn is_member(&self) -> bool {
         matches!(self, Self::Lower(array) if array.is_member())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raidlab_core::MemberIndex;
+
+    use super::*;
+
+    #[test]
+    fn an_end_names_the_members_that_failed_by_it() {
+        let told = |ended, failed: &[u16]| {
+            let events = failed.iter().map(|member| Event::MemberFailed(MemberIndex(*member)));
+            End { ended, events: events.collect() }.told()
+        };
+        assert_eq!(told(Ended::InOrder, &[]), "stopped");
+        assert_eq!(told(Ended::InOrder, &[3]), "stopped, degraded: member 3 failed");
+        let three = "stopped, degraded: members 3, 0 and 1 failed";
+        assert_eq!(told(Ended::InOrder, &[3, 0, 1]), three);
+        assert!(told(Ended::Lost, &[0]).starts_with("stopped; more members are lost"));
     }
 }

@@ -66,7 +66,7 @@ fn attend(
                     look(&mut owner, &mut names, hooks).map_err(Failure::failed)?;
                     let ended = match owner.is_member() {
                         true => Err(Failure::Refused(STANDS_ON_IT.into())),
-                        false => end(&mut owner, names.mode, (disconnect, false)),
+                        false => end((&mut owner, &mut names), hooks, (disconnect, false)),
                     };
                     if ended.is_ok() {
                         floors.end();
@@ -103,7 +103,7 @@ fn attend(
         is_busy = look(&mut owner, &mut names, hooks).map_err(Failure::failed)?;
         if is_deaf || stop.load(Ordering::Relaxed) {
             // Whoever ends the process has made up their mind: clients get what is under way.
-            let ended = end(&mut owner, names.mode, (true, true));
+            let ended = end((&mut owner, &mut names), hooks, (true, true));
             floors.end();
             let (ended, told) = ended?;
             names.tell(&told);
@@ -121,10 +121,11 @@ fn outcome(ended: Ended) -> Result<(), Failure> {
 }
 
 /// Ends serving and stops the array; not as long as somebody is connected, unless that is wanted, nor as long as
-/// somebody uses its file, unless it is to be at any price. How it ended, also in words.
+/// somebody uses its file, unless it is to be at any price. What happens meanwhile is told as at any other time. How it
+/// ended, also in words.
 fn end(
-    owner: &mut Owner,
-    mode: Mode,
+    (owner, names): (&mut Owner, &mut Names),
+    hooks: &Hooks,
     (disconnect, at_any_price): (bool, bool),
 ) -> Result<(Ended, String), Failure> {
     let clients = owner.report().map_or(0, |report| report.clients);
@@ -134,9 +135,12 @@ fn end(
         return Err(Failure::Refused(format!("{clients} {what}")));
     }
     let unfinished = owner.with(|engine| unfinished(engine)).map_err(Failure::failed)?;
-    let ended = owner.end(mode, at_any_price).map_err(Failure::failed)?;
-    let unfinished = if ended == Ended::InOrder { unfinished } else { String::new() };
-    Ok((ended, format!("{}{unfinished}", ended.told())))
+    let end = owner.end(names.mode, at_any_price).map_err(Failure::failed)?;
+    for event in &end.events {
+        tell(event, names, hooks);
+    }
+    let unfinished = if end.ended == Ended::InOrder { unfinished } else { String::new() };
+    Ok((end.ended, format!("{}{unfinished}", end.told())))
 }
 
 /// What goes on and is not at its end, in words that follow others.

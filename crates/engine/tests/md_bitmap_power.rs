@@ -3,7 +3,8 @@
 //!
 //! Writes are spread over hundreds of pages of 64 bits, which lie together in few blocks of 4 KiB, and bits are cleared
 //! as early as can be. What the array asks of its members is carried out one by one, in an order that is drawn; after
-//! each, all that a cut may leave is judged at once: a sector may have any version that was written since it was durable.
+//! each, all that a cut may leave is judged at once: a sector may have any version that was written since it was
+//! durable.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -42,8 +42,8 @@ fn an_array_is_lost_by_force_only_and_stops_all_the_same() {
     }
 }
 
-/// Runs an array whose members fail as they are made durable at its stop, and ends it, by a command or by a signal. What
-/// the command printed, the process' status, and what it told.
+/// Runs an array of which a member fails as all is made durable at its stop, and ends it, by a command or by a signal.
+/// What the command printed, the process' status, and what it told.
 fn ended(harness: &Harness, flags: &[&str], is_told: bool) -> (String, Option<i32>, String) {
     let log = harness.path("told");
     let mut run = harness.assembling(&["0", "1"], &[&["--write"], flags].concat());

@@ -323,8 +323,8 @@ impl Engine {
     /// Stops the array in order: everything durable, marked clean. No more requests are carried out.
     ///
     /// # Errors
-    /// [`EngineErrorKind::Refused`] with the core's reason; as that of an array that is lost also where it is lost while
-    /// it stops, since then nothing is written any more, and nothing is marked clean.
+    /// [`EngineErrorKind::Refused`] with the core's reason; as that of an array that is lost also where it is lost
+    /// while it stops, since then nothing is written any more, and nothing is marked clean.
     pub fn stop(&mut self) -> Result<(), EngineError> {
         self.admin(Admin::Stop)?;
         while !self.events.iter().any(|(_, event)| *event == Event::Stopped) {

@@ -702,8 +702,7 @@ mod tests {
         assert_eq!(broken_off.paths, 0);
     }
 
-    /// Only what other causes do not dominate is counted down from: of these layouts the second loses the array, and not
-    /// only sectors, less often than that.
+    /// Only down to what other causes dominate is counted: the second of these layouts loses the array less often.
     #[test]
     fn a_ratio_says_how_many_times_at_least_where_other_causes_dominate_the_safest() {
         let names = ["raid5(4)", "raid6(4)"].map(|name| name.parse().expect("one"));

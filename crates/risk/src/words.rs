@@ -82,14 +82,14 @@ pub fn compared(ratio: f64, (low, high): (f64, f64)) -> String {
     format!("about {central}as often; from {low} to {high} times")
 }
 
-/// How many times as large at least a chance is as one below [`LEAST`], which is counted as that; `None` where the other
-/// is not below.
+/// How many times as large at least a chance is as one below [`LEAST`], which is counted as that; `None` where the
+/// other is not below.
 pub fn counted_down(chance: f64, than: f64) -> Option<f64> {
     (than < LEAST).then(|| (chance / LEAST).max(1.0))
 }
 
-/// How many times as often at least, as [`counted_down`] has it, for a table: `at least 40`; of two chances below
-/// [`LEAST`] that other causes dominate.
+/// How many times as often at least, as [`counted_down`] has it, for a table: `at least 40`; of two chances that are
+/// both below [`LEAST`], that other causes dominate.
 pub fn times_counted_down(at_least: f64) -> String {
     if at_least > 1.0 { format!("at least {}", times_at_least(at_least)) } else { DOMINATED.into() }
 }

@@ -229,6 +229,8 @@ fn off(wanted: &Wanted, objective: Objective, (one, other): (&Finalist, &Finalis
             let speed = |one: &Finalist, at: usize| one.rounds[at].speed(wanted, State::Healthy);
             (of(Figure::Rate), luck(one, other, speed))
         }
+        // What a page cache takes is alike, however far the model is off.
+        Objective::Tail if wanted.is_buffered() && !wanted.is_paced() => return 0.0,
         Objective::Tail => {
             let tail =
                 |one: &Finalist, at: usize| one.rounds[at].tail(wanted, counted_state(wanted));
@@ -337,7 +339,7 @@ impl Advice {
             one.mode == Mode::Bitmap
                 && (wanted.is_paced()
                     || one.speed * Objective::Speed.step() >= 1.0
-                        && one.tail <= Objective::Tail.step())
+                        && (wanted.is_buffered() || one.tail <= Objective::Tail.step()))
         };
         self.consistency.iter().find(is_cheap).map_or(Mode::None, |one| one.mode)
     }

@@ -42,21 +42,67 @@ pub struct Measured {
 /// [`FEWEST_LARGE`]: streams that end within a row of large chunks say nothing of them.
 const LARGE: u64 = 2;
 const FEWEST_LARGE: u64 = 100;
+/// The same of requests to files: what comes once, such as the flush at the end, weighs as it does in long runs then.
+const FEWEST_ON_FILES: u64 = 200;
 
 /// A study of some plans: what all runs of a length have in common.
 ///
 /// # Errors
 /// In words, when the work cannot be made.
 pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, String> {
+    longer(wanted, plans, requests, 1)
+}
+
+/// The studies of some plans that runs of a length are of.
+#[derive(Debug)]
+pub(crate) struct Studies {
+    /// The work as long as it is asked for; where a rebuild beside files is seen for longer only so, after it twice as
+    /// long, three times, and so on: each run begins with a filesystem that nobody has used, so that none goes on with
+    /// another.
+    longer: Vec<Study>,
+    /// The same without the filesystem, for parts that go to the array itself beside others on files.
+    bare: Option<Study>,
+    /// Which parts do.
+    is_bare: Vec<bool>,
+}
+
+/// All studies of some plans.
+///
+/// # Errors
+/// In words, when the work cannot be made.
+pub(crate) fn studies(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Studies, String> {
+    let profile = &wanted.profile;
+    let is_on_files = profile.is_on_files();
+    let most = match is_on_files {
+        // What is no longer than it is, or what longer runs did not tell either (filebench's fileserver).
+        false => 1,
+        // The last runs.
+        true if requests >= wanted.requests => MOST_BESIDE_FILES,
+        true => 1 + u64::from(MOST_AGAIN),
+    };
+    let longer: Vec<Study> =
+        (1..=most).map(|times| longer(wanted, plans, requests, times)).collect::<Result<_, _>>()?;
+    let is_bare: Vec<bool> =
+        profile.parts.iter().map(|part| is_on_files && part.is_on_the_array()).collect();
+    let bare = longer.first().filter(|_| is_bare.contains(&true));
+    let bare = bare.map(|study| Study { filesystem: None, ..study.clone() });
+    Ok(Studies { longer, bare, is_bare })
+}
+
+/// A study of work that is so many times as long.
+fn longer(wanted: &Wanted, plans: &[Plan], requests: u64, times: u64) -> Result<Study, String> {
     let candidate =
         |plan: &Plan| Candidate { layout: plan.layout.clone(), spares: 0, mode: plan.mode };
     let space = plans.iter().filter_map(|plan| candidate(plan).usable(wanted.member())).min();
     let workload = |part: &Part| {
         let requests = match part.counted {
+            Counted::Megabytes | Counted::Read if part.is_on_files() => {
+                (requests / LARGE).max(FEWEST_ON_FILES)
+            }
             Counted::Megabytes | Counted::Read => (requests / LARGE).max(FEWEST_LARGE),
             Counted::Operations | Counted::Metric(..) => requests,
         };
-        part.workload(wanted.streams, requests, space.unwrap_or(0))
+        part.workload(wanted.streams, requests * times, space.unwrap_or(0))
     };
     let workloads = wanted.profile.parts.iter().map(workload).collect::<Result<_, _>>()?;
     let layout = |plan: &Plan| {
@@ -121,21 +167,45 @@ pub(crate) fn check(wanted: &Wanted, candidates: &[Candidate]) -> Result<(), Str
     })
 }
 
-/// The study on the wanted drives.
+/// Studies on the wanted drives.
+pub(crate) struct Bench<'a> {
+    longer: Vec<Modelled<'a>>,
+    bare: Option<Modelled<'a>>,
+    is_bare: &'a [bool],
+}
+
+impl Bench<'_> {
+    /// The studies of a part of the work, the shortest first.
+    fn of(&self, part: usize) -> &[Modelled<'_>] {
+        match &self.bare {
+            Some(bare) if self.is_bare[part] => std::slice::from_ref(bare),
+            _ => &self.longer,
+        }
+    }
+}
+
+/// Puts studies on the wanted drives.
 ///
 /// # Errors
 /// In words, when a drive cannot be loaded.
-pub(crate) fn modelled<'a>(
+pub(crate) fn bench<'a>(
     wanted: &Wanted,
-    study: &'a Study,
+    studies: &'a Studies,
     stop: Option<&'static AtomicBool>,
-) -> Result<Modelled<'a>, String> {
-    let modelled = Modelled::unchecked(study, HostCosts::default());
-    let modelled = modelled.map_err(|error| error.to_string())?;
-    let modelled = modelled.with(|_| wanted.drive.clone(), |costs| costs);
-    Ok(match stop {
-        Some(stop) => modelled.stopping_on(stop),
-        None => modelled,
+) -> Result<Bench<'a>, String> {
+    let of_study = |study: &'a Study| {
+        let modelled = Modelled::unchecked(study, HostCosts::default());
+        let modelled = modelled.map_err(|error| error.to_string())?;
+        let modelled = modelled.with(|_| wanted.drive.clone(), |costs| costs);
+        Ok::<_, String>(match stop {
+            Some(stop) => modelled.stopping_on(stop),
+            None => modelled,
+        })
+    };
+    Ok(Bench {
+        longer: studies.longer.iter().map(of_study).collect::<Result<_, _>>()?,
+        bare: studies.bare.as_ref().map(of_study).transpose()?,
+        is_bare: &studies.is_bare,
     })
 }
 
@@ -143,10 +213,12 @@ pub(crate) fn modelled<'a>(
 ///
 /// # Errors
 /// In words, when a run fails.
-pub(crate) fn run(modelled: &Modelled<'_>, plan: usize, seed: u64) -> Result<Measured, String> {
-    let study = modelled.study();
+pub(crate) fn run(bench: &Bench<'_>, plan: usize, seed: u64) -> Result<Measured, String> {
     let mut samples = Vec::new();
-    for part in 0..study.workloads.len() {
+    for part in 0..bench.is_bare.len() {
+        let studies = bench.of(part);
+        let Some(modelled) = studies.first() else { continue };
+        let study = modelled.study();
         for state in State::ALL {
             if !study.layouts[plan].can_be(state) {
                 continue;
@@ -163,7 +235,10 @@ pub(crate) fn run(modelled: &Modelled<'_>, plan: usize, seed: u64) -> Result<Mea
             let world = modelled.world_in(plan, state, seed);
             let sample = world.and_then(|mut world| {
                 let sample = modelled.run_on(&mut world, &key, seed)?;
-                seen_longer(modelled, &mut world, &key, seed, sample)
+                match study.filesystem {
+                    Some(_) => seen_beside_longer(studies, &key, seed, sample),
+                    None => seen_longer(modelled, &mut world, &key, seed, sample),
+                }
             });
             let sample = sample
                 .map_err(|error| format!("{}: {}", study.layouts[plan].name, error.reason))?;
@@ -175,6 +250,8 @@ pub(crate) fn run(modelled: &Modelled<'_>, plan: usize, seed: u64) -> Result<Mea
 
 /// How often more of the work is run beside a rebuild of which too little was seen. Short looks are not worth it.
 const MOST_AGAIN: u32 = 8;
+/// Of work on files, which ends sooner, the last runs are as many times as long at most.
+const MOST_BESIDE_FILES: u64 = 16;
 
 /// A sample whose rebuild goes on beside more of the same work, where too little of it was seen to tell and that helps.
 /// All else stays what the first run gave.
@@ -185,10 +262,6 @@ fn seen_longer(
     seed: u64,
     mut sample: Sample,
 ) -> Result<Sample, StudyError> {
-    // A host begins with a filesystem that nobody has used.
-    if modelled.study().filesystem.is_some() {
-        return Ok(sample);
-    }
     for again in 1..=MOST_AGAIN {
         let seen = sample.rebuild.map_or(1.0, |one| seen(&one));
         // What so many runs cannot tell, all as long as each other, is not begun.
@@ -197,6 +270,26 @@ fn seen_longer(
         }
         let seed = raidlab_random::mix(&[seed, u64::from(again)]);
         sample.rebuild = modelled.run_on(world, key, seed)?.rebuild;
+    }
+    Ok(sample)
+}
+
+/// The same of work on files: the rebuild goes on beside work that is as many times as long as that takes, from the
+/// beginning of both. What no study is long enough for is not begun.
+fn seen_beside_longer(
+    studies: &[Modelled<'_>],
+    key: &CellKey,
+    seed: u64,
+    mut sample: Sample,
+) -> Result<Sample, StudyError> {
+    let mut times = 1;
+    while let Some(seen) = sample.rebuild.map(|one| seen(&one)).filter(|seen| *seen < 1.0) {
+        // A little more: no run is as long as another to the second.
+        let needed = 1.05 * f64::from(times) / seen;
+        times = needed as u32 + 1;
+        let Some(longer) = studies.get(needed as usize) else { break };
+        let mut world = longer.world_in(key.layout, key.state, seed)?;
+        sample.rebuild = longer.run_on(&mut world, key, seed)?.rebuild;
     }
     Ok(sample)
 }
@@ -367,10 +460,10 @@ mod tests {
             let wanted = made_up::wanted(4, "nas-8tb-7200", work);
             let rate = |requests: u64| -> f64 {
                 let plan = Plan { layout: "raid10(4)".parse().expect("one"), mode: Mode::None };
-                let study = study(&wanted, &[plan], requests).expect("a study");
-                let modelled = modelled(&wanted, &study, None).expect("drives");
+                let studies = studies(&wanted, &[plan], requests).expect("a study");
+                let bench = bench(&wanted, &studies, None).expect("drives");
                 let rate = |seed| {
-                    let measured = run(&modelled, 0, seed).expect("runs");
+                    let measured = run(&bench, 0, seed).expect("runs");
                     measured.rate(&wanted, 0, State::Healthy).expect("healthy")
                 };
                 [7, 8, 9].map(rate).iter().sum()
@@ -387,9 +480,9 @@ mod tests {
         for (work, part) in [("backup", 0), ("capture", 0)] {
             let wanted = made_up::wanted(12, "nas-4tb-5400", work);
             let plan = Plan { layout: "raid0(12)".parse().expect("one"), mode: Mode::None };
-            let study = study(&wanted, &[plan], 300).expect("a study");
-            let modelled = modelled(&wanted, &study, None).expect("drives");
-            let measured = run(&modelled, 0, 7).expect("runs");
+            let studies = studies(&wanted, &[plan], 300).expect("a study");
+            let bench = bench(&wanted, &studies, None).expect("drives");
+            let measured = run(&bench, 0, 7).expect("runs");
             let rate = measured.rate(&wanted, part, State::Healthy).expect("healthy");
             let most = 12.0 * wanted.drive.amount("outer_rate").expect("a disk") as f64;
             assert!(rate < most, "{work}: {rate} of {most} bytes a second");
@@ -450,9 +543,9 @@ mod tests {
         let tails = |work: &str| {
             let wanted = made_up::wanted(4, "nas-8tb-7200", work);
             let plan = Plan { layout: "raid10(4)".parse().expect("one"), mode: Mode::None };
-            let study = study(&wanted, &[plan], 300).expect("a study");
-            let modelled = modelled(&wanted, &study, None).expect("drives");
-            let measured = run(&modelled, 0, 7).expect("runs");
+            let studies = studies(&wanted, &[plan], 300).expect("a study");
+            let bench = bench(&wanted, &studies, None).expect("drives");
+            let measured = run(&bench, 0, 7).expect("runs");
             let (_, _, sample) = measured.of(State::Healthy).next().expect("healthy");
             let flushed = sample.detail.flushed_p99.map(|p99| Nanos(p99).as_secs());
             let plain = sample.latency.expect("requests").p99.as_secs();
@@ -492,9 +585,9 @@ mod tests {
             assert_eq!(study.drives[0].count, 4);
             format!("{:?}", study.workloads[0])
         };
-        // The four streams of `nas` share the requests, and those of `vm` are eight.
+        // The four streams of `nas` share the requests, two hundred at least, and those of `vm` are eight.
         for (work, requests, each) in
-            [("nas", 3_000, 375), ("nas", 90, 25), ("vm", 3_000, 375), ("vm", 8, 8)]
+            [("nas", 3_000, 375), ("nas", 90, 50), ("vm", 3_000, 375), ("vm", 8, 8)]
         {
             let text = made(work, requests, 0);
             assert!(text.contains(&format!("number_ios: {each},")), "{work} {requests}: {text}");
@@ -504,7 +597,7 @@ mod tests {
         assert_eq!(size_of(&unequal), None);
         unequal.sizes = [6, 4, 8, 8].map(|size| Sectors(size << 30)).to_vec();
         assert_eq!(size_of(&unequal), Some(Sectors(4 << 30)), "as much as the smallest has");
-        let wanted = made_up::wanted(4, "nas-8tb-7200", "capture");
+        let wanted = made_up::wanted(4, "nas-8tb-7200", "surveillance");
         let many = Wanted { streams: 128, ..wanted };
         let size = |first: usize| {
             let study = study(&many, &plans[first..], 3_000).expect("a study");

@@ -1,5 +1,5 @@
-//! Kinds of work by name: what an array is to do, as jobs of fio on the array itself, as personalities of filebench on
-//! a filesystem, or as the workloads of a study.
+//! Kinds of work by name: what an array is to do, as jobs of fio on the array itself or on files, as personalities of
+//! filebench on files, or as the workloads of a study.
 
 use raidlab_core::suggest::did_you_mean;
 use raidlab_study::{Host, Study};
@@ -46,8 +46,10 @@ pub struct Part {
 /// What a part does.
 #[derive(Clone, Debug)]
 enum Job {
-    /// The options of a job of fio; `{streams}` stands for how many.
+    /// The options of a job of fio on the array itself, past any page cache; `{streams}` stands for how many.
     Fio(&'static str),
+    /// The same on files, through the page cache.
+    Files(&'static str),
     /// A personality of filebench.
     Filebench(&'static str),
     /// A workload of a study as it is, by so many processes.
@@ -109,6 +111,9 @@ impl Counted {
     }
 }
 
+/// What files lie on.
+const FILESYSTEM: &str = "ext4";
+
 /// Bytes a second of a camera of 4 Mbit/s.
 const CAMERA: f64 = 500_000.0;
 
@@ -129,47 +134,39 @@ pub fn profiles() -> Vec<Profile> {
 /// People with large files.
 fn of_people() -> Vec<Profile> {
     vec![
-        Profile::on_the_array(
+        Profile::on_files(
             [
                 "nas",
                 "a few people copy files to and from it",
-                "estimate: 7 of 10 requests read, 1 MiB each as file servers send them, as in studies/nas-4-bays.toml",
+                "estimate: 7 of 10 requests read, 1 MiB each as file servers send them, as in \
+                 studies/nas-4-bays.toml; files on ext4",
             ],
             (0.1, 4),
-            vec![Part::fio(
+            vec![Part::files(
                 "files copied",
                 "rw=rw\nrwmixread=70\nbs=1m\nnumjobs={streams}\nend_fsync=1\n",
-                Counted::Megabytes,
-                Group::Streams,
             )],
         ),
-        Profile::on_the_array(
+        Profile::on_files(
             [
                 "media",
                 "video is edited: streams read and written side by side",
-                "estimate: SPC-2's video streams of 256 KiB and more; 8 of 10 requests read, 1 MiB each",
+                "estimate: SPC-2's video streams of 256 KiB and more; 8 of 10 requests read, 1 MiB each; files on ext4",
             ],
             (0.3, 3),
-            vec![Part::fio(
+            vec![Part::files(
                 "streams",
                 "rw=rw\nrwmixread=80\nbs=1m\nnumjobs={streams}\nend_fsync=1\n",
-                Counted::Megabytes,
-                Group::Streams,
             )],
         ),
-        Profile::on_the_array(
+        Profile::on_files(
             [
                 "capture",
                 "one stream is written as fast as it comes",
-                "estimate: 4 MiB a write, four at once, as capture programs write",
+                "estimate: 4 MiB a write, to a file on ext4",
             ],
             (0.3, 1),
-            vec![Part::fio(
-                "writing",
-                "rw=write\nbs=4m\niodepth=4\nnumjobs={streams}\nend_fsync=1\n",
-                Counted::Megabytes,
-                Group::Streams,
-            )],
+            vec![Part::files("writing", "rw=write\nbs=4m\nnumjobs={streams}\nend_fsync=1\n")],
         ),
     ]
 }
@@ -177,20 +174,17 @@ fn of_people() -> Vec<Profile> {
 /// Machines that send what they have.
 fn of_machines() -> Vec<Profile> {
     vec![
-        Profile::on_the_array(
+        Profile::on_files(
             [
                 "backup",
                 "machines write their backups at night, and what was written is verified",
-                "estimate: 1 to 8 writers of 512 KiB to 1 MiB, then random reads of 1 to 4 MiB",
+                "estimate: 1 to 8 writers of 512 KiB to 1 MiB, files on ext4; then random reads of 1 to 4 MiB, cold",
             ],
             (0.3, 4),
             vec![
-                Part::fio(
-                    "writing",
-                    "rw=write\nbs=1m\nnumjobs={streams}\nend_fsync=1\n",
-                    Counted::Megabytes,
-                    Group::Streams,
-                ),
+                Part::files("writing", "rw=write\nbs=1m\nnumjobs={streams}\nend_fsync=1\n"),
+                // Anywhere on the array, as no filesystem that is laid out for a run is: of what is cold and read once
+                // a page cache has nothing.
                 Part::fio(
                     "verifying",
                     "rw=randread\nbs=2m\nnumjobs={streams}\n",
@@ -310,6 +304,11 @@ impl Profile {
         }
     }
 
+    /// The same of jobs of fio on files, on today's default host.
+    fn on_files(words: [&str; 3], often: (f64, u32), parts: Vec<Part>) -> Self {
+        Self { filesystem: Some(FILESYSTEM.to_owned()), ..Self::on_the_array(words, often, parts) }
+    }
+
     fn of_filebench(one: &personality::Personality) -> Self {
         let part = Part {
             name: one.name.to_owned(),
@@ -319,8 +318,7 @@ impl Profile {
             rate: one.rate,
         };
         let words = [one.name, one.about, one.source];
-        let profile = Self::on_the_array(words, (one.busy, one.threads), vec![part]);
-        Self { filesystem: Some("ext4".to_owned()), ..profile }
+        Self::on_files(words, (one.busy, one.threads), vec![part])
     }
 
     /// The workloads of a study, of all or of the one of a name, each by the most processes that the study has for it.
@@ -381,6 +379,11 @@ impl Profile {
         Err(format!("`{name}` is not a kind of work{hint}; known: {}", known.join(", ")))
     }
 
+    /// Whether it is jobs of fio on files: writes end in the page cache.
+    pub fn is_on_files(&self) -> bool {
+        self.parts.iter().any(Part::is_on_files)
+    }
+
     /// Whether it is the workloads of a study, which are as long as they are.
     pub fn is_own(&self) -> bool {
         self.parts.iter().any(|part| matches!(part.job, Job::Own(..)))
@@ -406,23 +409,52 @@ impl Part {
         Self { name: name.to_owned(), job: Job::Fio(job), counted, group, rate: None }
     }
 
+    /// A job of fio on files.
+    fn files(name: &str, job: &'static str) -> Self {
+        let (name, job) = (name.to_owned(), Job::Files(job));
+        Self { name, job, counted: Counted::Megabytes, group: Group::Files, rate: None }
+    }
+
+    /// The options of a job of fio.
+    const fn options(&self) -> Option<&'static str> {
+        match self.job {
+            Job::Fio(options) | Job::Files(options) => Some(options),
+            Job::Filebench(_) | Job::Own(..) => None,
+        }
+    }
+
     /// Whether it flushes between its reads and writes: who writes waits for that, too.
     pub fn flushes(&self) -> bool {
-        matches!(self.job, Job::Fio(job) if job.contains("\nfsync="))
+        self.options().is_some_and(|job| job.contains("\nfsync="))
+    }
+
+    /// Whether it is a job of fio on files.
+    pub(crate) const fn is_on_files(&self) -> bool {
+        matches!(self.job, Job::Files(_))
+    }
+
+    /// Whether it is a job of fio on the array itself, whatever other parts are on.
+    pub(crate) const fn is_on_the_array(&self) -> bool {
+        matches!(self.job, Job::Fio(_))
+    }
+
+    /// Whether it is a job of fio that goes to random places.
+    pub(crate) fn is_random(&self) -> bool {
+        self.options().is_some_and(|job| job.starts_with("rw=rand"))
     }
 
     fn at_rate(self, rate: f64) -> Self {
         Self { rate: Some(rate), ..self }
     }
 
-    /// Whether it is a job of fio that writes in order, or reads and writes.
-    pub(crate) fn writes(&self) -> bool {
-        matches!(self.job, Job::Fio(job) if job.starts_with("rw=write\n") || job.starts_with("rw=rw\n"))
-    }
-
     /// Whether it does nothing but write in order.
     pub(crate) fn writes_in_order(&self) -> bool {
-        matches!(self.job, Job::Fio(job) if job.starts_with("rw=write\n"))
+        self.options().is_some_and(|job| job.starts_with("rw=write\n"))
+    }
+
+    /// Whether it does so on the array itself, past any page cache.
+    pub(crate) fn writes_past_the_cache(&self) -> bool {
+        self.writes_in_order() && self.is_on_the_array()
     }
 
     /// Copies of its workload that run at once; a job of fio and a personality have their streams within.
@@ -442,6 +474,7 @@ impl Part {
     ) -> Result<WorkloadSpec, String> {
         let recipe = match &self.job {
             Job::Fio(job) => self.of_fio(job, streams, requests, space),
+            Job::Files(job) => self.of_files(job, streams, requests),
             Job::Filebench(name) => {
                 let scaled = personality::parameters(name, streams, requests, space);
                 Recipe::of_kind("filebench", scaled)
@@ -464,6 +497,18 @@ impl Part {
             (false, percent) => format!("size={percent}%\n"),
         };
         let text = format!("[work]\nioengine=libaio\ndirect=1\n{job}{place}number_ios={each}\n");
+        Recipe::of_fio_jobs(&text, &self.name, Vec::new())
+    }
+
+    /// Each stream has a file of its own, as long as what it does.
+    fn of_files(&self, job: &str, streams: u32, requests: u64) -> Recipe {
+        let streams = u64::from(streams.max(1));
+        let each = (requests / streams).max(8);
+        let job = job.replace("{streams}", &streams.to_string());
+        let block = job.lines().find_map(|line| line.strip_prefix("bs=")?.strip_suffix('m'));
+        let block = block.and_then(|mebibytes| mebibytes.parse::<u64>().ok()).unwrap_or(1);
+        let size = each * block;
+        let text = format!("[work]\nioengine=psync\n{job}size={size}m\nnumber_ios={each}\n");
         Recipe::of_fio_jobs(&text, &self.name, Vec::new())
     }
 }
@@ -517,13 +562,13 @@ mod tests {
     fn jobs_are_what_their_profiles_say() {
         let job =
             |name: &str, part: usize| match Profile::named(name).expect("there").parts[part].job {
-                Job::Fio(job) => job,
+                Job::Fio(job) | Job::Files(job) => job,
                 _ => panic!("{name} is a job of fio"),
             };
         for (name, part, says, options) in [
             ("nas", 0, "7 of 10 requests read, 1 MiB", "rw=rw rwmixread=70 bs=1m end_fsync=1"),
             ("media", 0, "8 of 10 requests read, 1 MiB", "rw=rw rwmixread=80 bs=1m end_fsync=1"),
-            ("capture", 0, "4 MiB a write, four at once", "rw=write bs=4m iodepth=4 end_fsync=1"),
+            ("capture", 0, "4 MiB a write, to a file on ext4", "rw=write bs=4m end_fsync=1"),
             ("backup", 0, "512 KiB to 1 MiB", "rw=write bs=1m end_fsync=1"),
             ("backup", 1, "random reads of 1 to 4 MiB", "rw=randread bs=2m"),
             ("surveillance", 0, "4 Mbit/s a camera, 256 KiB a write", "rw=write bs=256k"),
@@ -586,7 +631,7 @@ mod tests {
     fn streams_share_the_array_and_the_requests() {
         let text = |name: &str, streams: u32, requests: u64, space: u64| {
             let profile = Profile::named(name).expect("there");
-            let Job::Fio(job) = profile.parts[0].job else { panic!("a job of fio") };
+            let Job::Fio(job) = profile.parts[0].job else { panic!("a job of fio on the array") };
             format!("{:?}", profile.parts[0].of_fio(job, streams, requests, space))
         };
         let space = 1_000_000 << 20;
@@ -597,12 +642,58 @@ mod tests {
             (91, "9890m", 32),
             (500, "1800m", 8),
         ] {
-            let told = text("nas", streams, 3_000, space);
+            let told = text("surveillance", streams, 3_000, space);
             assert!(told.contains(&format!("\\nsize={size}\\n")), "{streams}: {told}");
             assert!(told.contains(&format!("number_ios={each}\\n")), "{streams}: {told}");
             assert!(told.contains(&format!("numjobs={streams}\\n")), "{streams}: {told}");
         }
         let random = text("vm", 4, 3_000, space);
         assert!(random.contains("size=100%") && random.contains("norandommap=1"), "{random}");
+    }
+
+    /// What people do with files goes through a page cache, which fills rows of parity; machines and databases go to
+    /// the array itself.
+    #[test]
+    fn work_on_files_is_on_ext4() {
+        let on_files: Vec<String> = profiles()
+            .into_iter()
+            .filter(|one| one.is_on_files())
+            .map(|one| {
+                assert_eq!(one.filesystem.as_deref(), Some("ext4"), "{}", one.name);
+                assert!(one.source.contains("on ext4"), "{}: {}", one.name, one.source);
+                for part in &one.parts {
+                    let group = if part.is_random() { Group::Random } else { Group::Files };
+                    assert_eq!((part.group, part.is_on_the_array()), (group, part.is_random()));
+                }
+                one.name
+            })
+            .collect();
+        assert_eq!(on_files, ["nas", "media", "capture", "backup"]);
+        for work in ["surveillance", "boot", "vm", "database", "random-read"] {
+            assert_eq!(Profile::named(work).expect("there").filesystem, None, "{work}");
+        }
+    }
+
+    /// Each stream has a file that is as long as what it does, and goes through the page cache.
+    #[test]
+    fn files_are_as_long_as_what_is_done() {
+        let text = |name: &str, streams: u32, requests: u64| {
+            let part = &Profile::named(name).expect("there").parts[0];
+            let Job::Files(job) = part.job else { panic!("a job of fio on files") };
+            let recipe = format!("{:?}", part.of_files(job, streams, requests));
+            assert!(recipe.contains("ioengine=psync") && !recipe.contains("direct"), "{recipe}");
+            recipe
+        };
+        for (name, streams, requests, size, each) in [
+            ("nas", 4, 1_500, 375, 375),
+            ("nas", 400, 1_500, 8, 8),
+            ("media", 3, 100, 33, 33),
+            ("capture", 1, 1_500, 6_000, 1_500),
+            ("backup", 4, 1_500, 375, 375),
+        ] {
+            let told = text(name, streams, requests);
+            assert!(told.contains(&format!("\\nsize={size}m\\n")), "{name}: {told}");
+            assert!(told.contains(&format!("number_ios={each}\\n")), "{name}: {told}");
+        }
     }
 }

@@ -134,21 +134,15 @@ fn large_single(wanted: &Wanted, one: &Candidate) -> String {
     )
 }
 
-/// Profiles write their streams on the array itself, a request at a time, which fills no row of parity; files that are
-/// copied through a page cache do.
+/// Cameras are written on the array itself, a request at a time, which fills no row of parity; files that go through a
+/// page cache do.
 fn past_the_page_cache(wanted: &Wanted, advice: &Advice) -> Option<String> {
-    let profile = &wanted.profile;
-    let is_stream =
-        |part: &Part| matches!(part.counted, Counted::Megabytes | Counted::Read) && part.writes();
-    let is_asked = profile.filesystem.is_none() && profile.parts.iter().any(is_stream);
-    let has = |parity: bool| {
-        advice.finalists.iter().any(|one| one.candidate.layout.has_parity() == parity)
-    };
-    (is_asked && has(true) && has(false)).then(|| {
+    let is_asked = wanted.profile.parts.iter().any(Part::writes_past_the_cache);
+    let has_parity = advice.finalists.iter().any(|one| one.candidate.layout.has_parity());
+    (is_asked && has_parity).then(|| {
         "Streams are written here past the page cache, each request by itself, so that levels with parity read first \
-         what a request does not fill. Files that are copied to a filesystem are written in whole rows: raid5 and \
-         raid6 are faster then than told here, and may pass raid10. --study FILE, with filesystem = \"ext4\", \
-         host = { kernel = \"linux-6.12\" } and a dd with conv = \"fdatasync\", asks about that."
+         what a request does not fill. A recorder that writes files leaves whole rows to the kernel: raid5 and raid6 \
+         have more to spare then than told here."
             .to_owned()
     })
 }

@@ -184,12 +184,12 @@ impl<'a> Search<'a> {
         seeds: &[u64],
         what: &str,
     ) -> Result<Vec<Measured>, NoAdvice> {
-        let study = meter::study(self.wanted, plans, requests).map_err(NoAdvice::Failed)?;
-        let modelled = meter::modelled(self.wanted, &study, self.pool.stop());
-        let modelled = modelled.map_err(NoAdvice::Input)?;
+        let studies = meter::studies(self.wanted, plans, requests).map_err(NoAdvice::Failed)?;
+        let bench = meter::bench(self.wanted, &studies, self.pool.stop());
+        let bench = bench.map_err(NoAdvice::Input)?;
         let count = plans.len() * seeds.len();
         let measured = gather(self.pool, count, what, &|job| {
-            meter::run(&modelled, job / seeds.len(), seeds[job % seeds.len()])
+            meter::run(&bench, job / seeds.len(), seeds[job % seeds.len()])
         })?;
         self.spent.runs += measured.iter().map(|one| one.samples.len()).sum::<usize>();
         self.spent.requests += measured.iter().map(Measured::requests).sum::<u64>();
@@ -333,7 +333,7 @@ pub(crate) fn figures(
     let tail = of(&|run| run.tail(wanted, counted_state(wanted))).unwrap_or(healthy * NO_TAIL);
     Figures {
         speed: if is_paced { 1.0 } else { speed },
-        tail: if is_paced { tail.max(BUFFERED) } else { tail },
+        tail: if wanted.is_buffered() { tail.max(BUFFERED) } else { tail },
         capacity: candidate.usable(wanted.member()).unwrap_or(0) as f64,
         risk,
         price: drives * price,
@@ -341,7 +341,8 @@ pub(crate) fn figures(
     }
 }
 
-/// Seconds that who must keep up buffers: whatever is answered sooner is as good.
+/// Seconds that who must keep up buffers, or a page cache that nothing is read from: whatever is answered sooner is as
+/// good.
 const BUFFERED: f64 = 1.0;
 
 /// The state whose p99 counts: who need survive no loss does not ask what comes after one.
@@ -548,6 +549,20 @@ mod tests {
             (found.speed, found.tail)
         };
         assert_eq!((tail(40), tail(3_000)), ((1.0, 1.0), (1.0, 3.0)));
+    }
+
+    /// Of who only writes to files a page cache takes what comes within a second: no array is better for taking it in
+    /// one millisecond and not in two. Who reads waits.
+    #[test]
+    fn what_only_ends_in_a_page_cache_is_not_told_apart_by_milliseconds() {
+        for (work, counted) in [("capture", 1.0), ("nas", 0.04), ("backup", 0.04)] {
+            let asked = wanted(8, "ssd-sata-1tb", work);
+            assert_eq!(asked.is_buffered(), work == "capture", "{work}");
+            let rates = vec![100; asked.profile.parts.len()];
+            let one = finalist(&asked, "raid5(8)", &rates, [Some(20), Some(40)]);
+            let found = figures(&asked, &one.candidate, &one.rounds, 0.1);
+            assert!((found.tail - counted).abs() < 1e-9, "{work}: {}", found.tail);
+        }
     }
 
     /// Streams that get less than nine tenths of their rate miss it by what is left to that.

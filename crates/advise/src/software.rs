@@ -9,7 +9,6 @@ use raidlab_models::curves::random_rate;
 
 use crate::candidate::{Candidate, terabytes};
 use crate::decide::Advice;
-use crate::fidelity::Group;
 use crate::growth::Growth;
 use crate::profile::Counted;
 use crate::wanted::Wanted;
@@ -136,7 +135,7 @@ fn zfs(wanted: &Wanted, advice: &Advice) -> Vec<String> {
         matches!(part.counted, Counted::Operations | Counted::Metric(..))
     };
     let parts = &wanted.profile.parts;
-    if parity && parts.iter().any(|part| is_small(part) || part.group == Group::Random) {
+    if parity && parts.iter().any(|part| is_small(part) || part.is_random()) {
         let rate = random_rate(&wanted.drive.kind, DriveOp::Read, 1);
         let rows = if parts.iter().any(is_small) { "At this work" } else { "Of such reads" };
         let take = match mirror {

@@ -74,7 +74,9 @@ fn sentence(wanted: &Wanted, advice: &Advice, one: usize, other: usize) -> Strin
         told.push("both keep up".to_owned());
     } else {
         told.extend(speeds(wanted, first, second));
-        told.extend(tails(wanted, first, second));
+        if !wanted.is_buffered() {
+            told.extend(tails(wanted, first, second));
+        }
     }
     told.extend(space(wanted, first, second));
     told.push(losses(advice, one, other));

@@ -8,7 +8,7 @@ use raidlab_models::{DriveKind, DriveSpec};
 use raidlab_risk::Model;
 use raidlab_risk::prior::{Class, Range};
 
-use crate::profile::Profile;
+use crate::profile::{Part, Profile};
 use crate::software::Software;
 
 /// What is asked.
@@ -134,6 +134,13 @@ impl Wanted {
     /// Whether the work comes at a rate of its own, and does not go as fast as it can.
     pub fn is_paced(&self) -> bool {
         self.profile.demand(self.streams).is_some()
+    }
+
+    /// Whether nothing is waited for but that buffers are not full: those of who must keep up, or the page cache that
+    /// takes all that the work does, which is writing files in order.
+    pub(crate) fn is_buffered(&self) -> bool {
+        let is_cached = |part: &Part| part.is_on_files() && part.writes_in_order();
+        self.is_paced() || self.profile.parts.iter().all(is_cached)
     }
 
     /// A question with nothing said but drives and work.

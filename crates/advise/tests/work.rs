@@ -41,17 +41,52 @@ fn check(name: &str, wanted: &Wanted, advice: &Advice) {
 }
 
 #[test]
-fn each_personality_is_work_in_every_state() {
+fn each_work_on_files_is_work_in_every_state() {
     let all = profiles();
-    let of_filebench = all.into_iter().filter(|one| one.filesystem.is_some());
+    let on_files = all.into_iter().filter(|one| one.filesystem.is_some());
     let mut names = Vec::new();
-    for profile in of_filebench {
+    for profile in on_files {
         let name = profile.name.clone();
         let (wanted, advice) = advised(profile);
         check(&name, &wanted, &advice);
         names.push(name);
     }
-    assert_eq!(names, ["fileserver", "varmail", "webserver", "webproxy", "oltp", "videoserver"]);
+    let of_people = ["nas", "media", "capture", "backup"];
+    let of_filebench = ["fileserver", "varmail", "webserver", "webproxy", "oltp", "videoserver"];
+    assert_eq!(names, [&of_people[..], &of_filebench].concat());
+}
+
+/// What is written through a page cache fills rows of parity, of which nothing is read first: seven or six of eight
+/// drives with data take more than four.
+#[test]
+fn files_are_written_faster_beside_parity_than_twice() {
+    for work in ["backup", "capture"] {
+        let mut wanted = wanted(Profile::named(work).expect("there"), &["raid6(8)", "raid10(8)"]);
+        (wanted.drives, wanted.requests) = (8..=8, 1_000);
+        let advice = advise(&wanted, &InTurn).unwrap_or_else(|error| panic!("{error:?}"));
+        let written = |layout: &str| {
+            let of = |one: &&raidlab_advise::Finalist| one.candidate.to_string() == layout;
+            let one = advice.finalists.iter().find(of).expect("comes to the last runs");
+            one.median(|run| run.rate(&wanted, 0, State::Healthy)).expect("a rate")
+        };
+        let (parity, copies) = (written("raid6(8)"), written("raid10(8)"));
+        assert!(parity > 1.15 * copies, "{work}: {parity} and {copies} bytes a second");
+    }
+}
+
+/// A rebuild goes on beside work on files for as long as it takes to tell, as on the array itself.
+#[test]
+fn rebuilds_beside_files_are_told() {
+    let mut wanted = wanted(Profile::named("nas").expect("there"), &["raid5(4)"]);
+    wanted.requests = 1_500;
+    let advice = advise(&wanted, &InTurn).unwrap_or_else(|error| panic!("{error:?}"));
+    for one in &advice.finalists {
+        assert!(one.tells_rebuild(), "{}", one.candidate);
+    }
+    // A seventeenth of that is a glance, which no work that is nine times as long makes up for.
+    wanted.requests = 90;
+    let advice = advise(&wanted, &InTurn).unwrap_or_else(|error| panic!("{error:?}"));
+    assert!(!advice.finalists[0].tells_rebuild());
 }
 
 /// Mail that is delivered waits for the drives; its p99 is that of the fsync, not of writing into memory.

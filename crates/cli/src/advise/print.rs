@@ -517,6 +517,13 @@ fn closing(wanted: &Wanted, advice: &Advice, out: &mut String) {
             "p99: of reads, and of writes with the flush that follows them at once.".to_owned(),
         );
     }
+    if wanted.profile.is_on_files() {
+        texts.push(
+            "Files are on an ext4 that is else empty, where hard disks are fastest, of a host with 8 GiB of memory: \
+             writes end in its page cache and count once all are flushed; p99: as a program waits for one."
+                .to_owned(),
+        );
+    }
     texts.push("Figures are of modelled drives; RAID is not a backup.".to_owned());
     for text in texts {
         out.push_str(&folded(&text, "", 2));

@@ -252,6 +252,14 @@ pub enum PacingRule {
     Share(u8),
     /// The same, with one range at a time, so that a request never meets more.
     Single(u8),
+    /// Without rests, so many ranges at a time; more where the array is not in use, as it was asked for nothing since
+    /// that was looked at last. At least 1, and no fewer while it is not in use.
+    Ranges {
+        /// While it is in use.
+        used: u16,
+        /// While it is not.
+        unused: u16,
+    },
 }
 
 /// Commands of the administrator. A command that cannot be carried out now is answered with

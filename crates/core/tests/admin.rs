@@ -21,6 +21,10 @@ fn re_add(member: u16) -> Admin {
     Admin::ReAdd { member: M(member), events: 1, good_to: Sector::MAX }
 }
 
+fn ranges(used: u16, unused: u16) -> Admin {
+    Admin::Pace(Pacing { rule: PacingRule::Ranges { used, unused }, ..Pacing::default() })
+}
+
 fn repair(source: RepairSource) -> Admin {
     Admin::StartScrub(Scrub::Repair(source))
 }
@@ -74,6 +78,8 @@ fn a_healthy_array_refuses_what_makes_no_sense() {
                 Admin::Pace(Pacing { rule: PacingRule::Share(101), ..Pacing::default() }),
                 Refusal::OutOfRange,
             ),
+            (ranges(0, 1), Refusal::OutOfRange),
+            (ranges(2, 1), Refusal::OutOfRange),
         ] {
             refused(&mut bench, command, reason);
         }

@@ -21,7 +21,7 @@ pub enum Policy {
     MclockLike,
     /// So many milliseconds of each 5 s, as ZFS's least times for scrubs and resilvers: of ZFS only the share.
     ZfsLike,
-    /// raidlab's own: a share of the time that holds a p99 of the foreground, never below 5 %.
+    /// raidlab's own: as much room as holds a p99 of the foreground, never below 5 % of the time.
     Feedback,
 }
 
@@ -69,7 +69,7 @@ const RATES: [u64; 8] = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 2
 /// Pieces in flight; md's own is 32.
 const DEPTHS: [u16; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 /// Percent of the time that feedback leaves a rebuild at least.
-const FLOOR: u8 = 5;
+pub const FLOOR: u8 = 5;
 
 /// A setting of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,8 @@ pub enum Setting {
     Depth(u16),
     /// Percent of the time.
     Share(u8),
+    /// What feedback leaves a rebuild in any case.
+    Floor,
     /// The p99 that feedback holds.
     Target(Nanos),
 }
@@ -94,6 +96,7 @@ impl Setting {
             Self::Most(rate) => format!("speed_limit_max {rate}"),
             Self::Depth(depth) => format!("sync_io_depth {depth}"),
             Self::Share(share) => format!("{share} % of the time"),
+            Self::Floor => format!("one range at a time, {FLOOR} % of the time"),
             Self::Target(target) => format!("p99 of {}", milliseconds(target.as_secs())),
         }
     }
@@ -104,7 +107,7 @@ impl Setting {
             Self::Least(rate) => Some(format!("sysctl dev.raid.speed_limit_min={rate}")),
             Self::Most(rate) => Some(format!("sysctl dev.raid.speed_limit_max={rate}")),
             Self::Depth(depth) => Some(format!("sysctl dev.raid.sync_io_depth={depth}")),
-            Self::Share(_) | Self::Target(_) => None,
+            Self::Share(_) | Self::Floor | Self::Target(_) => None,
         }
     }
 
@@ -121,6 +124,7 @@ impl Setting {
             }
             Self::Depth(depth) => Some(Pacing { rule: PacingRule::Depth(depth), ..plain }),
             Self::Share(share) => Some(Pacing { rule: PacingRule::Share(share), ..plain }),
+            Self::Floor => Some(Pacing { rule: PacingRule::Single(FLOOR), ..plain }),
             Self::Target(_) => None,
         }
     }
@@ -462,6 +466,7 @@ mod tests {
             Setting::Least(rate) | Setting::Most(rate) => rate,
             Setting::Depth(depth) => u64::from(depth),
             Setting::Share(share) => u64::from(share),
+            Setting::Floor => u64::from(FLOOR),
             Setting::Target(target) => target.0,
         };
         for policy in Policy::ALL {

@@ -129,7 +129,7 @@ fn check_layout(layout: &NamedLayout) -> Result<(), KernelError> {
     }
     match layout.settings.pacing.rule {
         PacingRule::Activity => Ok(()),
-        PacingRule::Share(_) | PacingRule::Single(_) => {
+        PacingRule::Share(_) | PacingRule::Single(_) | PacingRule::Ranges { .. } => {
             Err(refused(&name, "md paces by rates; write `least` and `most`"))
         }
         PacingRule::Depth(_) => {

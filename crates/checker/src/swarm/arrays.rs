@@ -277,6 +277,9 @@ fn settings(random: &mut SplitMix64, mode: Mode, kind: Kind, layout: &Layout) ->
                 Some(number) if number.is_multiple_of(4) => {
                     PacingRule::Depth(u16::from(number / 4 - 2))
                 }
+                Some(number) if number.is_multiple_of(6) => {
+                    PacingRule::Ranges { used: u16::from(number / 18), unused: 6 }
+                }
                 Some(number) if number.is_multiple_of(2) => PacingRule::Single(number),
                 Some(share) => PacingRule::Share(share),
                 None => PacingRule::Activity,

@@ -6,62 +6,98 @@ use raidlab_core::Nanos;
 use raidlab_core::contract::{Admin, Pacing, PacingRule};
 use raidlab_sim::World;
 
-/// How far a request moves the room, in logarithms: up where all is well, down where it took too long. A hundred that
-/// are well are as much as one that is not, so it rests where one in a hundred takes longer than the target.
-const UP: f64 = 0.01 * GAIN;
-const DOWN: f64 = 0.99 * GAIN;
-const GAIN: f64 = 0.05;
-/// At the beginning: requests in a row, none of which took too long, after which room is doubled.
-const DOUBLING: u32 = 100;
-/// One range at a time without rests, and the most of the room that is dealt out.
+/// The share of requests that may take longer than the target: a little less than the one in a hundred of a p99, as the
+/// last late request always overdraws.
+const BUDGET: f64 = 0.009;
+/// By how much a late request beyond the budget lowers the room at once, in logarithms.
+const GAIN: f64 = 0.4;
+/// By how much it lowers, with each request that comes while it is not made up for, the room that is gone back to. Where
+/// the share of late requests is in proportion to the room, this is critical damping: budget x (gain / 2)^2 / budget^2
+/// of a request, in late requests.
+const LASTING: f64 = GAIN * GAIN / 400.0;
+/// How many late requests may be saved up, and how many are made up for at most: a load that was too much for long, as
+/// no room was small enough, is forgotten after some thousands of requests.
+const CREDIT: f64 = 2.0;
+const DEBT: f64 = 30.0;
+/// At the beginning: requests without a late one after which room is doubled.
+const DOUBLING: u32 = 20;
+/// One range at a time without rests.
 const WHOLE: f64 = 100.0;
-/// All the room there is: a tenth more, so that a single late request does not end it.
-const MOST: f64 = 1.1 * WHOLE;
-/// Pieces in flight then: md's own.
-const DEPTH: u16 = 32;
+/// The square root of two hundreds: from here on two ranges.
+const TWO: f64 = 141.4;
+/// From here on as many ranges as there is room for: 128 by the rule below.
+const MOST: f64 = 1_131.4;
+/// With parity never more than six: eight fill md's stripe cache as it begins, and work sleeps a tick each time that it
+/// finds no stripe, which on fast drives is most of the time.
+const MOST_WITH_PARITY: f64 = 245.0;
+const RANGES_WITH_PARITY: u16 = 6;
+/// A tenth more than all of the time: from here on those six with parity while the array is not in use, and one while it
+/// is.
+const UNUSED: f64 = 110.0;
 
-/// Holds the p99 of the foreground at a target while there is a rebuild: each request within the target gives the
-/// rebuild a little more room, each beyond it 99 times as much less (a stochastic approximation of a quantile, Robbins
-/// and Monro 1951). It begins with all the room there is, halves that with each request beyond the target, and doubles
-/// it after a hundred in a row within, until one beyond follows a doubling. Never less than the floor.
+/// Holds the p99 of the foreground at a target while there is a rebuild. It keeps an account of late requests: each
+/// request brings [`BUDGET`], each that took longer than the target costs one. The account is the integral of what the
+/// p99 of the whole run is off, so that what was late is made up for: room follows it at once (proportional), and the
+/// room that it is gone back to follows slowly (integral).
+///
+/// It begins at the floor and doubles the room while nothing is late. So a run does not begin in debt, which in a short
+/// one is never made up for: 600 requests may have six.
 ///
 /// Room of up to 100 is one range at a time, in so many percent of the time, so that a request never meets more than
-/// that; beyond it is md's rule of 6.16.
+/// that; beyond it more ranges at once, as the square of so many hundreds, up to all that there is room for.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     target: Nanos,
-    /// The least room.
+    /// The least room and the most, and the room without debt, as logarithms.
     floor: f64,
-    room: f64,
-    /// At the beginning.
-    search: Option<Search>,
-}
-
-/// How room is looked for at the beginning.
-#[derive(Clone, Copy, Debug, Default)]
-struct Search {
-    /// Requests in a row within the target.
-    well: u32,
-    /// Room was doubled.
-    rose: bool,
+    most: f64,
+    base: f64,
+    has_parity: bool,
+    /// Late requests beyond the budget.
+    debt: f64,
+    /// At the beginning: requests in a row within the target.
+    search: Option<u32>,
 }
 
 impl Pacer {
     /// `floor`: one range under way in so many percent of the time, 1 to 100.
     pub fn new(target: Nanos, floor: u8) -> Self {
-        let floor = f64::from(floor.clamp(1, 100));
-        Self { target, floor, room: MOST, search: Some(Search::default()) }
+        let floor = libm::log(f64::from(floor.clamp(1, 100)));
+        Self {
+            target,
+            floor,
+            most: libm::log(MOST),
+            base: floor,
+            has_parity: false,
+            debt: 0.0,
+            search: Some(0),
+        }
     }
 
     /// How the rebuild begins.
-    pub(super) fn begin(&self, world: &mut World) {
+    pub(super) fn begin(&mut self, world: &mut World) {
+        self.has_parity = world.array().layout().parities() > 0;
+        if self.has_parity {
+            self.most = libm::log(MOST_WITH_PARITY);
+        }
         world.command(Admin::Pace(self.pacing()));
     }
 
+    fn room(&self) -> f64 {
+        libm::exp((self.base - GAIN * self.debt).clamp(self.floor, self.most))
+    }
+
     fn pacing(&self) -> Pacing {
-        let rule = match self.room > WHOLE {
-            true => PacingRule::Depth(DEPTH),
-            false => PacingRule::Single(self.room as u8),
+        // What was a whole number before it became a logarithm is to be one again.
+        let room = self.room() + 0.01;
+        let many = (room * room / (WHOLE * WHOLE)) as u16;
+        let rule = match room {
+            room if room >= MOST => PacingRule::Ranges { used: u16::MAX, unused: u16::MAX },
+            room if self.has_parity && room >= UNUSED => {
+                PacingRule::Ranges { used: many, unused: RANGES_WITH_PARITY.max(many) }
+            }
+            room if room >= TWO => PacingRule::Ranges { used: many, unused: many },
+            room => PacingRule::Single(room.min(WHOLE) as u8),
         };
         Pacing { rule, ..Pacing::default() }
     }
@@ -77,26 +113,25 @@ impl Pacer {
     }
 
     fn learn(&mut self, took: Nanos) {
-        let is_within = took <= self.target;
-        let step = match (&mut self.search, is_within) {
-            (Some(search), true) => {
-                search.well += 1;
-                let doubles = search.well == DOUBLING && self.room < MOST;
-                search.well %= DOUBLING;
-                search.rose |= doubles;
-                if doubles { LN_2 } else { 0.0 }
-            }
-            (Some(search), false) if !search.rose => {
-                search.well = 0;
-                -LN_2
-            }
-            (_, true) => UP,
-            (search, false) => {
-                *search = None;
-                -DOWN
-            }
+        let is_late = took > self.target;
+        self.debt += f64::from(u8::from(is_late)) - BUDGET;
+        let Some(well) = &mut self.search else {
+            self.debt = self.debt.clamp(-CREDIT, DEBT);
+            self.base = (self.base - LASTING * self.debt).clamp(self.floor, self.most);
+            return;
         };
-        self.room = (self.room * libm::exp(step)).clamp(self.floor, MOST);
+        // What was within before there was room to speak of is no credit.
+        self.debt = self.debt.clamp(0.0, DEBT);
+        if !is_late {
+            *well += 1;
+            if *well % DOUBLING == 0 {
+                self.base = (self.base + LN_2).min(self.most);
+            }
+        } else if self.base > self.floor {
+            self.search = None;
+        } else {
+            *well = 0;
+        }
     }
 }
 
@@ -104,56 +139,99 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    /// Response times of which one in a hundred is above the target leave the ranges where they are; with fewer they
-    /// rise, with more they fall.
-    #[test]
-    fn ranges_rest_where_one_in_a_hundred_takes_too_long() {
-        let target = Nanos::from_millis(20);
-        let after = |every: u32| {
-            let mut pacer = Pacer::new(target, 5);
-            (pacer.room, pacer.search) = (30.0, None);
-            for request in 1..=2_000 {
-                let is_late = request % every == 0;
-                pacer.learn(Nanos(target.0 + u64::from(is_late)));
-            }
-            pacer.room
-        };
-        assert!((after(100) - 30.0).abs() < 0.01, "{}", after(100));
-        assert!(after(200) > 45.0 && after(50) < 20.0, "{} {}", after(200), after(50));
-        assert_eq!(after(2), 5.0);
+    /// A foreground of which a share is late that grows with the room: one in a hundred at `rest`.
+    struct Foreground {
+        rest: f64,
+        sum: f64,
     }
 
-    /// Two late requests quarter the room; a hundred in a row within the target double it; the next late one begins the
-    /// slow way.
+    impl Foreground {
+        /// Requests, spread as evenly as can be; how many were late.
+        fn feed(&mut self, pacer: &mut Pacer, times: u32) -> u32 {
+            let request = |_| {
+                self.sum += 0.01 * pacer.room() / self.rest;
+                let is_late = self.sum >= 1.0;
+                self.sum -= f64::from(u8::from(is_late));
+                pacer.learn(Nanos(pacer.target.0 + u64::from(is_late)));
+                u32::from(is_late)
+            };
+            (0..times).map(request).sum()
+        }
+    }
+
+    /// Wherever the room lies that the target leaves, a short run is near its budget, though the doubling went beyond
+    /// that room, and has not left half of it; a long one is on it, and its room is that.
     #[test]
-    fn room_is_halved_and_doubled_until_it_is_found() {
+    fn the_late_requests_of_a_run_are_its_budget() {
+        for rest in [8.0, 15.0, 30.0, 60.0, 100.0, 300.0] {
+            let mut pacer = Pacer::new(Nanos(10), 5);
+            let mut foreground = Foreground { rest, sum: 0.0 };
+            let late = foreground.feed(&mut pacer, 600);
+            assert!((3..=8).contains(&late), "{late} late in 600 where room of {rest} is right");
+            let late = late + foreground.feed(&mut pacer, 5_400);
+            assert!((45..=60).contains(&late), "{late} late in 6,000 where {rest} is right");
+            let off = libm::log(pacer.room() / (0.9 * rest)).abs();
+            assert!(off < 1.5 * GAIN, "{} where {rest} is right", pacer.room());
+        }
+    }
+
+    /// A burst of late requests is made up for by fewer later: the run as a whole does not exceed its budget.
+    #[test]
+    fn what_was_late_is_made_up_for() {
+        let mut pacer = Pacer::new(Nanos(10), 5);
+        let mut foreground = Foreground { rest: 50.0, sum: 0.0 };
+        let before = foreground.feed(&mut pacer, 1_000);
+        (0..10).for_each(|_| pacer.learn(Nanos(11)));
+        assert_eq!(pacer.pacing().rule, PacingRule::Single(5), "at once");
+        let late = before + 10 + foreground.feed(&mut pacer, 3_000);
+        assert!((22..=40).contains(&late), "{late} late in 4,010");
+    }
+
+    /// Twenty in a row within the target double the room, from the floor up to all there is; a late one at the floor
+    /// tells nothing of more room, the first above it ends the doubling.
+    #[test]
+    fn room_is_doubled_from_the_floor_while_nothing_is_late() {
         let mut pacer = Pacer::new(Nanos(10), 5);
         let mut feed = |took: u64, times: u32| {
             (0..times).for_each(|_| pacer.learn(Nanos(took)));
-            (pacer.room, pacer.search.is_some())
+            (pacer.room(), pacer.search.is_some())
         };
-        assert_eq!(feed(10, 250), (MOST, true), "there is no more");
-        assert_eq!(feed(11, 2), (MOST / 4.0, true));
-        assert_eq!(feed(10, 99), (MOST / 4.0, true));
-        let (room, searches) = feed(10, 1);
-        assert!((room - MOST / 2.0).abs() < 1e-9 && searches);
+        let is = |(room, searches): (f64, bool), expected: f64, still: bool| {
+            assert!((room / expected - 1.0).abs() < 1e-9 && searches == still, "{room} {searches}");
+        };
+        is(feed(11, 1), 5.0, true);
+        is(feed(10, 19), 5.0, true);
+        is(feed(10, 1), 5.0 * 2.0 * libm::exp(-GAIN * (1.0 - 21.0 * BUDGET)), true);
+        is(feed(10, 1_000), MOST, true);
         let (room, searches) = feed(11, 1);
-        assert!((room - MOST / 2.0 * libm::exp(-DOWN)).abs() < 1e-9 && !searches);
-        assert_eq!(feed(1, 10_000), (MOST, false), "and no further");
-        assert_eq!(feed(11, 1_000), (5.0, false), "nor below the floor");
+        assert!(room < MOST * libm::exp(-0.9 * GAIN) && !searches, "{room}");
+        is(feed(10, 2_000), MOST, false);
+        is(feed(11, 1_000), 5.0, false);
     }
 
-    /// One late request at the most leaves md's rule, the second ends it.
+    /// Up to all of the time it is one range; then 2 to 128 at once, and then as many as there is room for. Where there
+    /// is parity six are the most, and are had earlier where the array is not in use.
     #[test]
-    fn room_is_single_ranges_with_rests_and_then_mds_rule() {
-        let mut pacer = Pacer::new(Nanos(10), 5);
-        pacer.search = None;
-        let mut rule = || {
-            pacer.learn(Nanos(11));
+    fn room_is_one_range_with_rests_and_then_more_at_once() {
+        let rule = |room: f64, has_parity: bool| {
+            let mut pacer = Pacer::new(Nanos(10), 5);
+            (pacer.base, pacer.has_parity) = (libm::log(room), has_parity);
             pacer.pacing().rule
         };
-        let rules = [rule(), rule(), rule()];
-        let expected = [PacingRule::Depth(DEPTH), PacingRule::Single(99), PacingRule::Single(94)];
-        assert_eq!(rules, expected);
+        let single = PacingRule::Single;
+        let ranges = |used, unused| PacingRule::Ranges { used, unused };
+        for (room, mirror, parity) in [
+            (5.0, single(5), single(5)),
+            (99.0, single(99), single(99)),
+            (100.0, single(100), single(100)),
+            (111.0, single(100), ranges(1, 6)),
+            (141.5, ranges(2, 2), ranges(2, 6)),
+            (200.0, ranges(4, 4), ranges(4, 6)),
+            (MOST_WITH_PARITY, ranges(6, 6), ranges(6, 6)),
+            (1_000.0, ranges(100, 100), ranges(100, 100)),
+            (MOST, ranges(u16::MAX, u16::MAX), ranges(u16::MAX, u16::MAX)),
+        ] {
+            assert_eq!((rule(room, false), rule(room, true)), (mirror, parity), "{room}");
+        }
     }
 }

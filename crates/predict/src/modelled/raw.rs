@@ -87,9 +87,9 @@ pub(super) fn run_paced(
     costs: CallCosts,
     plan: RawPlan,
     longest: Longest,
-    pacer: Option<Pacer>,
+    mut pacer: Option<Pacer>,
 ) -> Result<RunRecord, String> {
-    if let Some(pacer) = &pacer {
+    if let Some(pacer) = &mut pacer {
         pacer.begin(world);
     }
     world.start().map_err(|error| error.to_string())?;

@@ -84,6 +84,13 @@ impl Activity {
         self.room
     }
 
+    /// Whether the array has no requests, and has moved nothing for any since the last look.
+    pub(super) fn is_unused(&mut self, has_requests: bool) -> bool {
+        let moved = self.total();
+        let before = std::mem::replace(&mut self.looked, moved);
+        !has_requests && before == moved
+    }
+
     /// Whether more may be begun by the rule of 6.16: `in_flight` sectors are, of `most` beside requests.
     pub(super) fn is_within(&mut self, in_flight: u64, most: u64, has_requests: bool) -> bool {
         let moved = self.total();
@@ -183,8 +190,7 @@ impl Pace {
 
     /// Goes on in another way. What rests already goes on resting, or one that changes often would hardly rest.
     pub(super) fn change(&mut self, now: Time, pacing: Pacing) {
-        let is_single = |rule| matches!(rule, PacingRule::Single(_));
-        let goes_on = is_single(self.pacing.rule) && is_single(pacing.rule);
+        let goes_on = is_by_ranges(self.pacing.rule) && is_by_ranges(pacing.rule);
         self.pacing = pacing;
         if !goes_on {
             self.begin(now);
@@ -249,7 +255,8 @@ impl Pace {
         }
         let mut is_slow = self.least_at <= now.0;
         if let Some(marks) = &mut self.marks
-            && !matches!(self.pacing.rule, PacingRule::Share(_) | PacingRule::Single(_))
+            && !matches!(self.pacing.rule, PacingRule::Share(_))
+            && !is_by_ranges(self.pacing.rule)
         {
             let done = self.begun.saturating_sub(u64::from(in_flight) * self.range);
             let speed = marks.speed(now.0, done);
@@ -264,6 +271,9 @@ impl Pace {
         let may = match self.pacing.rule {
             PacingRule::Share(_) => !self.closed,
             PacingRule::Single(_) => in_flight == 0,
+            PacingRule::Ranges { used, unused } => {
+                in_flight < u32::from(used) || in_flight < u32::from(unused) && is_idle()
+            }
             _ if in_flight == 0 => {
                 // Looked at all the same: what was moved up to now counts no more. md looks when it has begun a range.
                 let looks = self.marks.is_none() && !self.gives_way && !is_slow;
@@ -313,6 +323,11 @@ pub(in crate::array) enum MayBegin {
     No,
     /// At this moment.
     At(Time),
+}
+
+/// Whether a rule counts ranges.
+const fn is_by_ranges(rule: PacingRule) -> bool {
+    matches!(rule, PacingRule::Single(_) | PacingRule::Ranges { .. })
 }
 
 /// How long `bytes` take at a rate.
@@ -472,6 +487,26 @@ mod tests {
         pace.started(Time(0), 1000, true);
         pace.ended(Time(SECOND), 0);
         assert_eq!((pace.has_rested(), pace.rests(Time(SECOND))), (false, Nanos(0)));
+    }
+
+    /// Ranges are begun beyond what is had beside requests only where the look finds none.
+    #[test]
+    fn so_many_ranges_go_at_a_time_and_more_while_nobody_asks() {
+        let rule = PacingRule::Ranges { used: 2, unused: 4 };
+        for new in [Pace::new, Pace::of_md] {
+            let mut pace = new(Pacing { least: 1, most: u64::MAX, rule });
+            pace.begin(Time(0));
+            let mut may = |in_flight, is_unused| pace.may_begin(Time(0), in_flight, || is_unused);
+            let told = [may(0, false), may(1, false), may(2, false)];
+            assert_eq!(told, [MayBegin::Yes, MayBegin::Yes, MayBegin::No]);
+            let told = [may(2, true), may(3, true), may(4, true)];
+            assert_eq!(told, [MayBegin::Yes, MayBegin::Yes, MayBegin::No]);
+        }
+        let mut activity = Activity::new(2);
+        activity.begin();
+        assert!(activity.is_unused(false) && !activity.is_unused(true));
+        activity.count(1, 8);
+        assert_eq!([activity.is_unused(false), activity.is_unused(false)], [false, true]);
     }
 
     #[test]

@@ -269,6 +269,7 @@ impl Background {
                 let piece = if setup.parities > 0 { 8 } else { 128 };
                 activity.is_within(sectors, u64::from(depth) * piece, has_requests())
             }
+            PacingRule::Ranges { .. } => activity.is_unused(has_requests()),
             _ => activity.is_idle(rows),
         });
         // md looks once a range is begun, whether or not there is room for another: by default raid1 has room for just

@@ -64,6 +64,7 @@ impl Array {
                 let is_rule = match rule {
                     PacingRule::Activity => true,
                     PacingRule::Depth(depth) => depth > 0,
+                    PacingRule::Ranges { used, unused } => (1..=unused).contains(&used),
                     PacingRule::Share(share) | PacingRule::Single(share) => {
                         (1..=100).contains(&share)
                     }

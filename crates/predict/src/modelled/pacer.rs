@@ -11,9 +11,8 @@ use raidlab_sim::World;
 const BUDGET: f64 = 0.009;
 /// By how much a late request beyond the budget lowers the room at once, in logarithms.
 const GAIN: f64 = 0.4;
-/// By how much it lowers, with each request that comes while it is not made up for, the room that is gone back to. Where
-/// the share of late requests is in proportion to the room, this is critical damping: budget x (gain / 2)^2 / budget^2
-/// of a request, in late requests.
+/// By how much it lowers, with each request that comes while it is not made up for, the room that is gone back to:
+/// critical damping where one in a hundred is late and that share is in proportion to the room (GAIN^2 / 4 of it).
 const LASTING: f64 = GAIN * GAIN / 400.0;
 /// How many late requests may be saved up, and how many are made up for at most: a load that was too much for long, as
 /// no room was small enough, is forgotten after some thousands of requests.

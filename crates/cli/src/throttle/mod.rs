@@ -1,6 +1,7 @@
 //! `raidlab throttle`: what pacing a rebuild costs the work beside it.
 
 pub(crate) mod args;
+mod choice;
 mod print;
 
 use std::path::Path;
@@ -40,6 +41,8 @@ struct Curves<'a> {
     /// Without a rebuild, by seed.
     alone: Vec<Outcome>,
     points: Vec<Point>,
+    /// At the least room of feedback, by seed; empty where that is not asked for.
+    floor: Vec<Outcome>,
     /// What 99 of 100 requests may take.
     most: Option<Nanos>,
 }
@@ -84,13 +87,16 @@ pub(crate) fn run(options: &ThrottleOptions) -> Result<(), Failure> {
         .collect();
     let runs = runner
         .all(all.len() * count, |at| throttle::run(&modelled, &key, all[at / count].1, seed(at)))?;
+    let floors = if all.iter().any(|(policy, _)| *policy == Policy::Feedback) { count } else { 0 };
+    let floor =
+        runner.all(floors, |at| throttle::run(&modelled, &key, Setting::Floor, seed(at)))?;
     bar.clear();
     let mut points = Vec::new();
     for ((policy, setting), runs) in all.into_iter().zip(runs.chunks(count)) {
         let risk = risk(&modelled, &key, median(runs.iter().map(|one| one.hours)))?;
         points.push(Point { policy, setting, runs: runs.to_vec(), risk });
     }
-    let curves = Curves { study: &study, key, alone, points, most };
+    let curves = Curves { study: &study, key, alone, points, floor, most };
     let Some(path) = &options.json else { return output::print(&print::text(&curves)) };
     let written = output::write(path, &print::json(&curves));
     let is_shown = !(options.quiet || path == Path::new("-"));

@@ -20,11 +20,11 @@ use crate::risk::print::folded;
 const NEVER: f64 = 5.0 * 8_760.0;
 
 impl Point {
-    fn hours(&self) -> f64 {
+    pub(super) fn hours(&self) -> f64 {
         median(self.runs.iter().map(|run| run.hours))
     }
 
-    fn tail(&self) -> f64 {
+    pub(super) fn tail(&self) -> f64 {
         median(self.runs.iter().map(|run| run.tail))
     }
 
@@ -41,7 +41,7 @@ impl Point {
 }
 
 impl Curves<'_> {
-    fn of(&self, policy: Policy) -> Vec<&Point> {
+    pub(super) fn of(&self, policy: Policy) -> Vec<&Point> {
         self.points.iter().filter(|point| point.policy == policy).collect()
     }
 
@@ -50,7 +50,7 @@ impl Curves<'_> {
         Policy::ALL.into_iter().filter(|policy| !self.of(*policy).is_empty()).collect()
     }
 
-    fn knee(&self, policy: Policy) -> Result<usize, NoKnee> {
+    pub(super) fn knee(&self, policy: Policy) -> Result<usize, NoKnee> {
         let points = self.of(policy);
         let curve: Vec<_> = points.iter().map(|point| (point.hours(), point.tail())).collect();
         let runs: Vec<&[Outcome]> = points.iter().map(|point| point.runs.as_slice()).collect();
@@ -75,11 +75,22 @@ impl Curves<'_> {
     }
 
     /// The fastest rebuild of a policy that holds the wanted p99.
-    fn holds(&self, policy: Policy) -> Option<&Point> {
+    pub(super) fn holds(&self, policy: Policy) -> Option<&Point> {
         let most = self.most?.as_secs();
         let known = self.of(policy).into_iter().filter(|point| !point.hours().is_nan());
         let able = known.filter(|point| point.tail() <= most);
         able.min_by(|one, other| one.hours().total_cmp(&other.hours()))
+    }
+
+    /// The p99 at the floor of feedback; no number where that was not run.
+    fn floor(&self) -> f64 {
+        if self.floor.is_empty() { f64::NAN } else { median(self.floor.iter().map(|one| one.tail)) }
+    }
+
+    /// Whether feedback can hold what it is to hold: the floor does.
+    fn is_reachable(&self, point: &Point) -> Option<bool> {
+        let Setting::Target(target) = point.setting else { return None };
+        (!self.floor().is_nan()).then(|| self.floor() <= target.as_secs())
     }
 
     fn alone(&self) -> (f64, f64) {
@@ -99,7 +110,7 @@ impl Curves<'_> {
     }
 }
 
-fn rebuilt(hours: f64) -> String {
+pub(super) fn rebuilt(hours: f64) -> String {
     match hours {
         hours if hours.is_nan() => "unknown".to_owned(),
         hours if hours >= NEVER => "never".to_owned(),
@@ -141,7 +152,11 @@ pub(super) fn text(curves: &Curves<'_>) -> String {
         for (at, point) in curves.of(policy).into_iter().enumerate() {
             let mut mark = if knee == Ok(at) { " <- knee".to_owned() } else { String::new() };
             if let Some(missed) = point.missed() {
-                let _ = write!(mark, " (misses it by {:.0} %)", missed.ceil());
+                let why = match curves.is_reachable(point) {
+                    Some(false) => ": not reachable",
+                    _ => "",
+                };
+                let _ = write!(mark, " (misses it by {:.0} %{why})", missed.ceil());
             }
             let _ = writeln!(
                 out,
@@ -164,40 +179,7 @@ pub(super) fn text(curves: &Curves<'_>) -> String {
 
 /// Which setting to use, and what it rests on.
 fn sentences(curves: &Curves<'_>) -> Vec<String> {
-    let mut told = Vec::new();
-    // Those whose effect was compared with a kernel's.
-    let of_md = [Policy::Md, Policy::MdMax];
-    match curves.most {
-        Some(most) => {
-            let holding = of_md.into_iter().filter_map(|policy| curves.holds(policy));
-            let best = holding.min_by(|one, other| one.hours().total_cmp(&other.hours()));
-            let most = milliseconds(most.as_secs());
-            match best.and_then(|point| Some((point, point.setting.command()?))) {
-                Some((point, command)) => told.push(format!(
-                    "To use on Linux: {command} (holds a p99 of {most} here; rebuilt in {}).",
-                    rebuilt(point.hours())
-                )),
-                None => {
-                    told.push(format!("No setting of md's that was run holds a p99 of {most}."))
-                }
-            }
-        }
-        None => {
-            // Where the least rate changes nothing, the most does.
-            let knee = of_md
-                .into_iter()
-                .find_map(|policy| curves.knee(policy).ok().map(|at| curves.of(policy)[at]));
-            if let Some((point, command)) =
-                knee.and_then(|point| Some((point, point.setting.command()?)))
-            {
-                told.push(format!(
-                    "To use on Linux: {command}, the knee: a shorter p99 costs more of the rebuild from there on, a \
-                     faster rebuild more p99. Rebuilt in {}.",
-                    rebuilt(point.hours())
-                ));
-            }
-        }
-    }
+    let mut told: Vec<String> = curves.chosen().into_iter().collect();
     if curves.points.iter().any(|point| point.hours().is_nan()) {
         told.push(format!(
             "unknown: the work was over before {LEAST_REBUILT_PERCENT} % of the rebuild was done, and before \
@@ -244,16 +226,35 @@ fn depths(curves: &Curves<'_>) -> Option<String> {
 /// Where feedback does not hold what it is to hold, and why.
 fn missed(curves: &Curves<'_>) -> Option<String> {
     let points = curves.of(Policy::Feedback);
-    let missed: Vec<f64> = points.iter().filter_map(|point| point.missed()).collect();
-    let most = missed.iter().copied().reduce(f64::max)?;
-    Some(format!(
-        "feedback misses its p99 at {} of {} settings, by up to {:.0} %: it learns from requests that were late, \
-         which the rest of a short run does not make up for, and leaves the rebuild 5 % of the time in any case. More \
-         requests (number_ios) tell what it holds in the long run.",
-        missed.len(),
-        points.len(),
-        most.ceil()
-    ))
+    let missing = points.iter().filter_map(|point| Some((*point, point.missed()?)));
+    let (reachable, beyond): (Vec<_>, Vec<_>) =
+        missing.partition(|(point, _)| curves.is_reachable(point) != Some(false));
+    let most = |of: &[(&Point, f64)]| of.iter().map(|one| one.1).reduce(f64::max);
+    let mut told = format!(
+        "feedback misses its p99 at {} of {} settings",
+        reachable.len() + beyond.len(),
+        points.len()
+    );
+    if let Some(most) = most(&beyond) {
+        let _ = write!(
+            told,
+            ", {} of which are not reachable, by up to {:.0} %: even at the floor, {}, the p99 is {}",
+            beyond.len(),
+            most.ceil(),
+            Setting::Floor.in_words(),
+            milliseconds(curves.floor())
+        );
+    }
+    if let Some(most) = most(&reachable) {
+        let and = if beyond.is_empty() { ", by" } else { "; the others by" };
+        let _ = write!(
+            told,
+            "{and} up to {:.0} %: the p99 of a run is that of a sample. More requests (number_ios) tell what it \
+             holds in the long run",
+            most.ceil()
+        );
+    }
+    (!reachable.is_empty() || !beyond.is_empty()).then(|| told + ".")
 }
 
 fn feedback(curves: &Curves<'_>) -> Option<String> {
@@ -292,6 +293,7 @@ pub(super) fn json(curves: &Curves<'_>) -> String {
             "rebuild_hours": point.hours(),
             "p99_s": point.tail(),
             "p99_missed_by_percent": point.missed(),
+            "p99_reachable": curves.is_reachable(point),
             "requests_per_s": point.rate(),
             "array_loss_5_years": point.risk,
             "runs": point.runs.iter().map(|run| json!({
@@ -315,6 +317,13 @@ pub(super) fn json(curves: &Curves<'_>) -> String {
         "without_rebuild": { "p99_s": tail, "requests_per_s": rate },
         "points": curves.points.iter().map(point).collect::<Vec<Value>>(),
         "knees": knees.collect::<Vec<Value>>(),
+        "feedback_floor_p99_s": curves.floor(),
+        "to_use": curves.choice().map(|choice| json!({
+            "policy": choice.point.policy.name(),
+            "setting": choice.point.setting.in_words(),
+            "command": choice.point.setting.command(),
+            "knee_passed_over": choice.passed_over.map(|knee| knee.setting.in_words()),
+        })),
         "feedback_against_md_at_equal_rebuild_time": equal.collect::<Vec<Value>>(),
     }))
 }

@@ -102,8 +102,8 @@ fn without_a_rebuild_no_spare_stands_by() {
     assert_eq!(plain, spared);
 }
 
-/// Between what the floor gives and what all room does, feedback's p99 is the one that is wanted, also over a run of 600
-/// requests of which six may be late, and its rebuild takes no longer than by md's rate of a longer p99.
+/// Between what the floor gives and what all room does, feedback's p99 is the one that is wanted, also over a run of
+/// 600 requests of which six may be late, and its rebuild takes no longer than by md's rate of a longer p99.
 #[test]
 fn feedback_holds_what_can_be_held() {
     let text =

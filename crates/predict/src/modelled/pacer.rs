@@ -30,8 +30,8 @@ const MOST: f64 = 1_131.4;
 /// finds no stripe, which on fast drives is most of the time.
 const MOST_WITH_PARITY: f64 = 245.0;
 const RANGES_WITH_PARITY: u16 = 6;
-/// A tenth more than all of the time: from here on those six with parity while the array is not in use, and one while it
-/// is.
+/// A tenth more than all of the time: from here on those six with parity while the array is not in use, and one while
+/// it is.
 const UNUSED: f64 = 110.0;
 
 /// Holds the p99 of the foreground at a target while there is a rebuild. It keeps an account of late requests: each

@@ -2,9 +2,10 @@
 //!
 //! As Linux md has it (`md_do_sync` and `is_mddev_idle` in drivers/md/md.c, kernel 6.1 and 6.12): what was done is
 //! never faster than the most, but for what is in flight: raid10 begins 32 MiB at once whenever it is below, so that a
-//! kernel passes a small most by half and more; slower than the least as much at once as there is room for, whatever else goes on; in between, each range
-//! looks at what the members did for others first. When that was more than 32 KiB on one of them since it was last
-//! found to be, what is in flight ends before the range is begun. So a few small requests a second hardly slow it down.
+//! kernel passes a small most by half and more; slower than the least as much at once as there is room for, whatever
+//! else goes on; in between, each range looks at what the members did for others first. When that was more than
+//! 32 KiB on one of them since it was last found to be, what is in flight ends before the range is begun. So a few
+//! small requests a second hardly slow it down.
 //!
 //! Since 6.16 (`sync_io_within_limit` and `is_mddev_idle` of that kernel) a bounded amount is in flight without a look.
 //! With more, the array is looked at: when it had requests since the last look, or has some, what is in flight ends

@@ -90,8 +90,8 @@ fn shingled(name: &str, figures: &SmrFigures, run: Run) -> Option<String> {
     (run.each < cache && run.writes < places).then(|| {
         format!(
             "each member wrote {} MiB, and writes out of order go to the media cache of {name}, a shingled drive, \
-             which had room for them ({} GiB, {places} writes): beyond that they wait until zones of {} MiB are rewritten, \
-             and are many times slower than here and than on conventional drives",
+             which had room for them ({} GiB, {places} writes): beyond that they wait until zones of {} MiB are \
+             rewritten, and are many times slower than here and than on conventional drives",
             run.each.div_ceil(MIB),
             cache >> 30,
             figures.zone.bytes() / MIB

@@ -390,7 +390,7 @@ mod tests {
     fn each_version_has_its_parts_and_the_folder_says_its_licence() {
         let folder = crate::root().join(FOLDER);
         let parts = VERSIONS.map(|version| Parts::read(&folder, version).expect("is there"));
-        assert!(parts.iter().all(|parts| parts.patches.len() == 3), "three patches each");
+        assert!(parts.iter().all(|parts| parts.patches.len() == 4), "four patches each");
         assert_ne!(parts[0].hash(), parts[1].hash());
         let readme = fs::read_to_string(folder.join("README.md")).expect("is there");
         assert!(readme.contains("GPL-2.0-only"));

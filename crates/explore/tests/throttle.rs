@@ -6,7 +6,7 @@ use raidlab_core::contract::{Admin, Pacing};
 use raidlab_explore::throttle::{Outcome, Policy, Setting, run, without};
 use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
-use raidlab_study::{CellKey, State, parse};
+use raidlab_study::{CellKey, State, Study, parse};
 
 const STUDY: &str = r#"
 title = "A rebuild"
@@ -23,6 +23,13 @@ size = "4g"
 number_ios = 150
 thinktime = 100000
 "#;
+
+/// The same with a raid10 of four in the mirror's place.
+fn of_raid10() -> Study {
+    let text =
+        STUDY.replace("{ level = \"raid1\", members = 2 }", "{ level = \"raid10\", members = 4 }");
+    parse(&text, "raid10").expect("is right")
+}
 
 fn key(layout: usize, workload: usize) -> CellKey {
     let processes = if workload == 0 { 4 } else { 0 };
@@ -58,9 +65,7 @@ fn a_rebuild_alone_is_a_full_pass() {
 /// share of the time rests likewise.
 #[test]
 fn what_is_begun_at_once_counts_with_the_sleep_that_follows() {
-    let text =
-        STUDY.replace("{ level = \"raid1\", members = 2 }", "{ level = \"raid10\", members = 4 }");
-    let study = parse(&text, "raid10").expect("is right");
+    let study = of_raid10();
     let modelled = Modelled::new(&study, HostCosts::default()).expect("drives");
     let of = |setting: Setting| run(&modelled, &key(0, 0), setting, 3).expect("runs").hours;
     for rate in [1_000, 2_000, 5_000] {
@@ -106,9 +111,7 @@ fn without_a_rebuild_no_spare_stands_by() {
 /// 600 requests of which six may be late, and its rebuild takes no longer than by md's rate of a longer p99.
 #[test]
 fn feedback_holds_what_can_be_held() {
-    let text =
-        STUDY.replace("{ level = \"raid1\", members = 2 }", "{ level = \"raid10\", members = 4 }");
-    let study = parse(&text, "raid10").expect("is right");
+    let study = of_raid10();
     let modelled = Modelled::new(&study, HostCosts::default()).expect("drives");
     let median = |layout, setting: Setting, figure: fn(&Outcome) -> f64| {
         let run = |seed| figure(&run(&modelled, &key(layout, 0), setting, seed).expect("runs"));

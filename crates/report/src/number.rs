@@ -114,7 +114,7 @@ pub fn bytes(count: u64) -> String {
 }
 
 /// Items as a sentence lists them: `a`, `a and b`, `a, b and c`.
-pub(crate) fn listed<S: AsRef<str>>(items: &[S]) -> String {
+pub fn listed<S: AsRef<str>>(items: &[S]) -> String {
     let mut text = String::new();
     for (at, item) in items.iter().enumerate() {
         if at > 0 {

@@ -314,6 +314,11 @@ impl NamedLayout {
         self.each.get(place).copied().unwrap_or(self.drives)
     }
 
+    /// The indices of all groups that its drives are from; one may come several times.
+    pub fn groups(&self) -> impl Iterator<Item = usize> + '_ {
+        std::iter::once(self.drives).chain(self.each.iter().copied())
+    }
+
     /// Whether it survives the loss of a member: only then there are cells besides healthy ones.
     pub fn is_redundant(&self) -> bool {
         self.layout.survives() > 0

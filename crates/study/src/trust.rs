@@ -177,14 +177,14 @@ fn unlike_the_lab(study: &Study, layout: &NamedLayout) -> Option<&'static str> {
     ) {
         return Some("logs of partial parity and journals were not compared");
     }
-    let groups = || std::iter::once(&layout.drives).chain(&layout.each);
+    let sources = || layout.groups().map(|group| study.drives.get(group).map(|one| &one.source));
     // Drawn cells have drives of one model each.
-    let mut models = groups().filter_map(|group| study.drives.get(*group).map(|one| &one.source));
+    let mut models = sources().flatten();
     let first = models.next();
     if models.any(|other| Some(other) != first) {
         return Some("arrays of different drives were not compared");
     }
-    groups().find_map(|group| match study.drives.get(*group).map(|one| &one.source) {
+    sources().find_map(|source| match source {
         Some(DriveSource::Model(name)) if is_of_the_lab(name) => None,
         Some(DriveSource::Model(name)) if !builtin().iter().any(|(known, _)| known == name) => {
             Some("a drive file of your own, which nobody has looked at")

@@ -81,10 +81,7 @@ impl PointStudy {
             "layouts" => !items.contains(&cell.layout),
             // A rebuild alone has no workload.
             "workloads" => !items.contains(&cell.workload),
-            "drives" => {
-                !items.contains(&layout.drives)
-                    && !layout.each.iter().any(|one| items.contains(one))
-            }
+            "drives" => !layout.groups().any(|group| items.contains(&group)),
             _ => false,
         }
     }

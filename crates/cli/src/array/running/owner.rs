@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use raidlab_core::contract::{Event, Refusal};
 use raidlab_engine::{Engine, EngineError, LowerArray};
+use raidlab_report::number;
 use raidlab_targets::{ExportCache, FuseExport, NbdReport, NbdServer};
 
 use super::Started;
@@ -55,9 +56,7 @@ impl End {
         match failed.as_slice() {
             [] => "stopped".into(),
             [one] => format!("stopped, degraded: member {one} failed"),
-            [first @ .., last] => {
-                format!("stopped, degraded: members {} and {last} failed", first.join(", "))
-            }
+            several => format!("stopped, degraded: members {} failed", number::listed(several)),
         }
     }
 }
